@@ -183,7 +183,7 @@ def plan_bytes(table: FileStoreTable) -> int:
     )
     table_plan = TablePlan(table=table, pipeline=format_pipeline("debezium-json", setup))
     return len(
-        pickle.dumps(EpochPlan(tables={0: table_plan}, settings=EpochSettings(task_count=1)))
+        pickle.dumps(EpochPlan(table_plans={0: table_plan}, settings=EpochSettings(task_count=1)))
     )
 
 

@@ -99,7 +99,7 @@ class ShippedPlans(EpochHere):
             write_plan = self._ship(plan)
             return self._time(lambda: routed.write(write_plan))
 
-        return RoutedEpoch(routed.message_count, write, routed.tables)
+        return RoutedEpoch(routed.message_count, write, routed.table_indexes)
 
     def _time(self, work: Callable[[], T]) -> T:
         start_s = time.process_time()
@@ -158,7 +158,7 @@ class DatabaseJob:
 
         database_tables = DatabaseTables(
             job_tables=database, state_file=state, clock=SystemClock(),
-            feed_of=feed_of, quarantine=lambda *_: None,
+            feed_of=feed_of, write_unassigned=lambda *_: None,
         )  # fmt: skip
         feeds = list(database_tables.create(self._messages(range(self.tables), 1)).feeds)
         tables = IndependentTables(

@@ -75,7 +75,7 @@ def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def pieces(plan: EpochPlan) -> dict[str, Epoch]:
-    decode_format = plan.tables[0].pipeline
+    decode_format = plan.table_plans[0].pipeline
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield _count(sum(decode_format.decode(batch).changes.rows.num_rows for batch in batches))
@@ -125,7 +125,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         table = create_or_open(fresh_folder(Path(folder), "table"), schema)
         table_plan = TablePlan(table=table, pipeline=shop_format(schema))
-        plan = EpochPlan(tables={0: table_plan}, settings=EpochSettings(task_count=CORES))
+        plan = EpochPlan(table_plans={0: table_plan}, settings=EpochSettings(task_count=CORES))
         chosen_pieces = {
             name: piece for name, piece in pieces(plan).items() if not names or name in names
         }

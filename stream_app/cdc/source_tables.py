@@ -94,12 +94,12 @@ def messages_by_origin(
     origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.Table
 ) -> Iterator[tuple[Origin, pa.RecordBatch]]:
     """Yield the messages of each source table, in the order of the tables' names."""
-    batch = messages.combine_chunks().to_batches()
-    if not batch:
+    batches = messages.combine_chunks().to_batches()
+    if not batches:
         return
-    origins = origins_in(batch[0])
+    origins = origins_in(batches[0])
     for code, origin in sorted(enumerate(origins.tables), key=lambda item: item[1]):
-        yield origin, batch[0].filter(pa.array(origins.codes == code))
+        yield origin, batches[0].filter(pa.array(origins.codes == code))
 
 
 def _as_strings(column: pa.Array) -> pa.Array:

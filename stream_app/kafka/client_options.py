@@ -182,14 +182,14 @@ class ClientOptions:
 
 
 def client_options(
-    bootstrap_servers: str, java_options: Mapping[str, str], features: Collection[str]
+    bootstrap_servers: str, kafka_options: Mapping[str, str], features: Collection[str]
 ) -> ClientOptions:
-    """Translate `java_options`, options of Kafka's Java consumer without the prefix ``kafka.``.
+    """Translate `kafka_options`, options of Kafka's Java consumer without the prefix ``kafka.``.
 
     Args:
         features: the features of this build of librdkafka.
     """
-    security = security_options(java_options)
+    security = security_options(kafka_options)
     problems = dict(security.problems)
     needed_feature = _FEATURES.get(security.options.get("sasl.mechanism", ""))
     if needed_feature is not None and needed_feature not in features:
@@ -199,7 +199,7 @@ def client_options(
         )
     options = dict(DEFAULT_OPTIONS)
     ignored_reasons = {}
-    for key, value in java_options.items():
+    for key, value in kafka_options.items():
         if key in SECURITY_KEYS:
             continue
         if key in EQUAL_OPTIONS or key in RENAMED_OPTIONS or key in NATIVE_OPTIONS:

@@ -73,17 +73,18 @@ def first_offsets(
     }
 
 
-def next_end(start: Offsets, newest_offsets: Offsets, limit: int | None) -> Offsets:
-    """Return the end of an epoch that begins at `start`; `start` when there is nothing new.
+def next_end(start_offsets: Offsets, newest_offsets: Offsets, limit: int | None) -> Offsets:
+    """Return the end of an epoch from `start_offsets` on; these when there is nothing new.
 
     Args:
-        start: also the oldest offsets of new partitions, so that the limit counts their messages.
+        start_offsets: also the oldest offsets of new partitions, so that the limit counts their
+            messages.
         newest_offsets: the ends of all partitions.
         limit: the maximum number of messages, which partitions share in proportion to what they
             have; None means no limit.
     """
     sizes = {
-        (topic, partition): max(0, end - _start(start, topic, partition))
+        (topic, partition): max(0, end - _start(start_offsets, topic, partition))
         for topic, partitions in newest_offsets.items()
         for partition, end in partitions.items()
     }
@@ -95,7 +96,7 @@ def next_end(start: Offsets, newest_offsets: Offsets, limit: int | None) -> Offs
         share = limit * (sizes[topic, partition] / total)
         # Each partition gets at least one message, so that none starves.
         count = math.ceil(share) if share < 1 else math.floor(share)
-        return min(end, _start(start, topic, partition) + count)
+        return min(end, _start(start_offsets, topic, partition) + count)
 
     return {
         topic: {partition: end_of(topic, partition, end) for partition, end in partitions.items()}
@@ -103,13 +104,13 @@ def next_end(start: Offsets, newest_offsets: Offsets, limit: int | None) -> Offs
     }
 
 
-def vanished_partitions(start: Offsets, newest_offsets: Offsets) -> list[str]:
+def vanished_partitions(start_offsets: Offsets, newest_offsets: Offsets) -> list[str]:
     """Return a sentence for each partition that a job has read and its topic lacks.
 
     It leaves out offsets that retention has deleted, because the reader reports them.
     """
     problems = []
-    for topic, partitions in sorted(start.items()):
+    for topic, partitions in sorted(start_offsets.items()):
         for partition, offset in sorted(partitions.items()):
             end = newest_offsets.get(topic, {}).get(partition)
             if end is None:
@@ -119,8 +120,8 @@ def vanished_partitions(start: Offsets, newest_offsets: Offsets) -> list[str]:
     return problems
 
 
-def _start(start: Offsets, topic: str, partition: str) -> int:
-    return start.get(topic, {}).get(partition, 0)
+def _start(start_offsets: Offsets, topic: str, partition: str) -> int:
+    return start_offsets.get(topic, {}).get(partition, 0)
 
 
 def _partitions_of(offsets: Mapping[str, Mapping[str, int]]) -> set[tuple[str, str]]:

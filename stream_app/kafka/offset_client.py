@@ -187,32 +187,32 @@ class OffsetClient:
 
     def _fetch(self, end: OffsetEnd, *, accepts_gone: bool) -> Offsets:
         client, partitions = self._open_client(), list[KafkaPartition]()
-        with _metadata(client, has_all=self.pattern is not None) as topics:
-            for topic in topics:
-                name = topic.topic.decode()
-                if self._is_wanted(name):
+        with _metadata(client, has_all=self.pattern is not None) as entries:
+            for entry in entries:
+                topic = entry.topic.decode()
+                if self._is_wanted(topic):
                     partitions += self._list_partitions(
-                        client, name, topic, accepts_gone=accepts_gone
+                        client, topic, entry, accepts_gone=accepts_gone
                     )
         return self._ends(client, partitions, end)
 
-    def _is_wanted(self, name: str) -> bool:
+    def _is_wanted(self, topic: str) -> bool:
         if self.pattern is None:
-            return name in self.topics
-        return name not in _INTERNAL_TOPICS and re.fullmatch(self.pattern, name) is not None
+            return topic in self.topics
+        return topic not in _INTERNAL_TOPICS and re.fullmatch(self.pattern, topic) is not None
 
     def _list_partitions(
-        self, client: KafkaClient, name: str, topic: _Topic, *, accepts_gone: bool
+        self, client: KafkaClient, topic: str, entry: _Topic, *, accepts_gone: bool
     ) -> Iterable[KafkaPartition]:
-        if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-            raise forbidden_read_error(name, client.text(topic.err), f"topic {name}")
-        if topic.err in _TRANSIENT_CODES and (accepts_gone or name in self._gone_topics):
-            self._gone_topics.add(name)  # the next requests do not wait for it
+        if entry.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
+            raise forbidden_read_error(topic, client.text(entry.err), f"topic {topic}")
+        if entry.err in _TRANSIENT_CODES and (accepts_gone or topic in self._gone_topics):
+            self._gone_topics.add(topic)  # the next requests do not wait for it
             return ()
-        if topic.err:
-            raise _NoAnswerError(f"{name}: {client.text(topic.err)}")
-        self._gone_topics.discard(name)
-        return [(name, topic.partitions[index].id) for index in range(topic.partition_cnt)]
+        if entry.err:
+            raise _NoAnswerError(f"{topic}: {client.text(entry.err)}")
+        self._gone_topics.discard(topic)
+        return [(topic, entry.partitions[index].id) for index in range(entry.partition_cnt)]
 
     def _ends(
         self, client: KafkaClient, partitions: Sequence[KafkaPartition], end: OffsetEnd
@@ -232,12 +232,12 @@ class OffsetClient:
             answer = c.cast(partition_list, c.POINTER(_PartitionList)).contents
             for index in range(answer.cnt):
                 element = answer.elems[index]
-                name = element.topic.decode()
+                topic = element.topic.decode()
                 if element.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-                    raise forbidden_read_error(name, client.text(element.err), f"topic {name}")
+                    raise forbidden_read_error(topic, client.text(element.err), f"topic {topic}")
                 if element.err or element.offset < 0:
-                    raise _NoAnswerError(f"{name}/{element.partition}: {client.text(element.err)}")
-                offsets.setdefault(name, {})[str(element.partition)] = element.offset
+                    raise _NoAnswerError(f"{topic}/{element.partition}: {client.text(element.err)}")
+                offsets.setdefault(topic, {})[str(element.partition)] = element.offset
         return offsets
 
     def _newest_error(self) -> str:

@@ -63,40 +63,42 @@ def join_ranges(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
     return joined_ranges
 
 
-def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
+def ranges_between(start_offsets: Offsets, end_offsets: Offsets) -> list[OffsetRange]:
     """Return the ranges from one position of a job to a later one.
 
-    A partition that `start` lacks is new, so it is read from offset 0. Spark does the same:
+    A partition that `start_offsets` lacks is new, so it is read from offset 0. Spark does the same:
     a new partition that begins later has lost records, whatever ``starting-offsets`` says.
     """
     return [
-        OffsetRange(topic, int(partition), start_offset, end_offset)
-        for topic, partitions in sorted(end.items())
-        for partition, end_offset in sorted(partitions.items())
-        if (start_offset := start.get(topic, {}).get(partition, 0)) < end_offset
+        OffsetRange(topic, int(partition), start, end)
+        for topic, partitions in sorted(end_offsets.items())
+        for partition, end in sorted(partitions.items())
+        if (start := start_offsets.get(topic, {}).get(partition, 0)) < end
     ]
 
 
-def starts_for(start: Offsets, end: Offsets) -> Offsets:
-    """Return the offsets at which `ranges_between` begins in each partition of `end`."""
+def starts_for(start_offsets: Offsets, end_offsets: Offsets) -> Offsets:
+    """Return the offsets at which `ranges_between` begins in each partition of `end_offsets`."""
     return {
         topic: {
-            partition: min(start.get(topic, {}).get(partition, 0), end_offset)
-            for partition, end_offset in partitions.items()
+            partition: min(start_offsets.get(topic, {}).get(partition, 0), end)
+            for partition, end in partitions.items()
         }
-        for topic, partitions in end.items()
+        for topic, partitions in end_offsets.items()
     }
 
 
-def messages_behind(reached_offsets: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
+def messages_behind(
+    reached_offsets: Offsets, newest_offsets: Offsets
+) -> dict[tuple[str, str], int]:
     """Return the number of messages from the reached offsets up to the ends, by partition.
 
     A partition without a reached offset is new: see `ranges_between`.
     """
     return {
-        (topic, partition): max(0, end - reached_offsets.get(topic, {}).get(partition, 0))
-        for topic, partitions in ends.items()
-        for partition, end in partitions.items()
+        (topic, partition): max(0, newest_offset - reached_offsets.get(topic, {}).get(partition, 0))
+        for topic, partitions in newest_offsets.items()
+        for partition, newest_offset in partitions.items()
     }
 
 

@@ -164,16 +164,16 @@ class RangeReader:
 
     def _start_ranges(self, waiting_ranges: deque[OffsetRange]) -> None:
         while waiting_ranges and len(self._started_ranges) < self.settings.ranges_at_once:
-            started_partitions = {started.kafka_partition for started in self._started_ranges}
+            started_partitions = {target.kafka_partition for target in self._started_ranges}
             if waiting_ranges[0].kafka_partition in started_partitions:
                 return
-            started = waiting_ranges.popleft()
-            self._client.start(started.topic, started.partition, started.start)
-            self._started_ranges.append(started)
+            target = waiting_ranges.popleft()
+            self._client.start(target.topic, target.partition, target.start)
+            self._started_ranges.append(target)
 
     def _stop_first_range(self) -> None:
-        read_range = self._started_ranges.popleft()
-        self._client.stop(read_range.topic, read_range.partition)
+        target = self._started_ranges.popleft()
+        self._client.stop(target.topic, target.partition)
 
     def _read_first_range(self) -> Iterator[pa.RecordBatch]:
         target = self._started_ranges[0]

@@ -128,23 +128,23 @@ class _ProblemError(Exception):
         self.key, self.problem = key, problem
 
 
-def security_options(java_options: Mapping[str, str]) -> SecurityOptions:
+def security_options(kafka_options: Mapping[str, str]) -> SecurityOptions:
     """Translate the options of logins and certificates; skip others."""
     options: dict[str, str] = {}
     problems: dict[str, str] = {}
-    protocol = java_options.get("security.protocol", "PLAINTEXT").upper()
-    if "security.protocol" in java_options:
+    protocol = kafka_options.get("security.protocol", "PLAINTEXT").upper()
+    if "security.protocol" in kafka_options:
         options["security.protocol"] = protocol.lower()
-    parts = [_unchanged_options(java_options)]
+    parts = [_unchanged_options(kafka_options)]
     if protocol.endswith("SSL"):
         parts += [
-            _truststore_options(java_options),
-            _keystore_options(java_options),
-            _protocol_options(java_options),
-            _host_name_options(java_options),
+            _truststore_options(kafka_options),
+            _keystore_options(kafka_options),
+            _protocol_options(kafka_options),
+            _host_name_options(kafka_options),
         ]
     if protocol.startswith("SASL"):
-        parts.append(_login_options(java_options))
+        parts.append(_login_options(kafka_options))
     for part in parts:
         try:
             options.update(part)
@@ -153,17 +153,17 @@ def security_options(java_options: Mapping[str, str]) -> SecurityOptions:
     return SecurityOptions(options=options, problems=problems)
 
 
-def _unchanged_options(java_options: Mapping[str, str]) -> OptionPairs:
+def _unchanged_options(kafka_options: Mapping[str, str]) -> OptionPairs:
     for key in _EQUAL_OPTIONS:
-        if key in java_options:
-            yield key, java_options[key]
+        if key in kafka_options:
+            yield key, kafka_options[key]
 
 
-def _protocol_options(java_options: Mapping[str, str]) -> OptionPairs:
+def _protocol_options(kafka_options: Mapping[str, str]) -> OptionPairs:
     yield from ()
     protocols = {
         protocol.strip()
-        for protocol in java_options.get("ssl.enabled.protocols", "TLSv1.3").split(",")
+        for protocol in kafka_options.get("ssl.enabled.protocols", "TLSv1.3").split(",")
     }
     if "TLSv1.3" not in protocols or not protocols <= _DEFAULT_PROTOCOLS:
         raise _ProblemError(
@@ -171,17 +171,17 @@ def _protocol_options(java_options: Mapping[str, str]) -> OptionPairs:
         )
 
 
-def _host_name_options(java_options: Mapping[str, str]) -> OptionPairs:
-    if "ssl.endpoint.identification.algorithm" in java_options:
-        algorithm = java_options["ssl.endpoint.identification.algorithm"].lower()
+def _host_name_options(kafka_options: Mapping[str, str]) -> OptionPairs:
+    if "ssl.endpoint.identification.algorithm" in kafka_options:
+        algorithm = kafka_options["ssl.endpoint.identification.algorithm"].lower()
         yield "ssl.endpoint.identification.algorithm", algorithm or "none"
 
 
-def _truststore_options(java_options: Mapping[str, str]) -> OptionPairs:
-    store_type = java_options.get("ssl.truststore.type", "JKS").upper()
-    if "ssl.truststore.certificates" in java_options:
-        yield "ssl.ca.pem", java_options["ssl.truststore.certificates"]
-    elif "ssl.truststore.location" in java_options:
+def _truststore_options(kafka_options: Mapping[str, str]) -> OptionPairs:
+    store_type = kafka_options.get("ssl.truststore.type", "JKS").upper()
+    if "ssl.truststore.certificates" in kafka_options:
+        yield "ssl.ca.pem", kafka_options["ssl.truststore.certificates"]
+    elif "ssl.truststore.location" in kafka_options:
         if store_type != "PEM":
             raise _ProblemError(
                 "ssl.truststore.type",
@@ -189,24 +189,24 @@ def _truststore_options(java_options: Mapping[str, str]) -> OptionPairs:
                 "(keytool -exportcert -rfc), name it in ssl.truststore.location, and set "
                 "ssl.truststore.type = PEM",
             )
-        yield "ssl.ca.location", java_options["ssl.truststore.location"]
+        yield "ssl.ca.location", kafka_options["ssl.truststore.location"]
 
 
-def _keystore_options(java_options: Mapping[str, str]) -> OptionPairs:
+def _keystore_options(kafka_options: Mapping[str, str]) -> OptionPairs:
     """Yield the options for the client's key and its certificates, from text or a file."""
-    store_type = java_options.get("ssl.keystore.type", "JKS").upper()
-    if "ssl.keystore.key" in java_options:
-        yield "ssl.key.pem", java_options["ssl.keystore.key"]
-        yield "ssl.certificate.pem", java_options.get("ssl.keystore.certificate.chain", "")
-    elif "ssl.keystore.location" in java_options:
-        location = java_options["ssl.keystore.location"]
+    store_type = kafka_options.get("ssl.keystore.type", "JKS").upper()
+    if "ssl.keystore.key" in kafka_options:
+        yield "ssl.key.pem", kafka_options["ssl.keystore.key"]
+        yield "ssl.certificate.pem", kafka_options.get("ssl.keystore.certificate.chain", "")
+    elif "ssl.keystore.location" in kafka_options:
+        location = kafka_options["ssl.keystore.location"]
         if store_type == "PEM":
             # One file holds the key and its certificates.
             yield "ssl.key.location", location
             yield "ssl.certificate.location", location
         elif store_type == "PKCS12":
             yield "ssl.keystore.location", location
-            yield "ssl.keystore.password", java_options.get("ssl.keystore.password", "")
+            yield "ssl.keystore.password", kafka_options.get("ssl.keystore.password", "")
         else:
             raise _ProblemError(
                 "ssl.keystore.type",
@@ -215,20 +215,20 @@ def _keystore_options(java_options: Mapping[str, str]) -> OptionPairs:
             )
 
 
-def _login_options(java_options: Mapping[str, str]) -> OptionPairs:
+def _login_options(kafka_options: Mapping[str, str]) -> OptionPairs:
     """Yield the options of SASL for a mechanism that librdkafka has too."""
-    mechanism = java_options.get("sasl.mechanism", "GSSAPI")
+    mechanism = kafka_options.get("sasl.mechanism", "GSSAPI")
     module_name = _LOGIN_MODULES.get(mechanism)
     if module_name is None:
         mechanisms = ", ".join(_LOGIN_MODULES)
         raise _ProblemError(
             "sasl.mechanism", f"{mechanism} is for Java alone; others: {mechanisms}"
         )
-    handler = java_options.get("sasl.login.callback.handler.class", "").rsplit(".", maxsplit=1)[-1]
+    handler = kafka_options.get("sasl.login.callback.handler.class", "").rsplit(".", maxsplit=1)[-1]
     if handler and (mechanism, handler) != ("OAUTHBEARER", _OIDC_HANDLER):
         raise _ProblemError("sasl.login.callback.handler.class", f"{handler} is a Java class")
     yield "sasl.mechanism", mechanism
-    module = _login_module(java_options)
+    module = _login_module(kafka_options)
     if module.name != module_name:
         raise _ProblemError(
             "sasl.jaas.config",
@@ -237,18 +237,18 @@ def _login_options(java_options: Mapping[str, str]) -> OptionPairs:
     if mechanism == "GSSAPI":
         yield from _kerberos_options(module)
     elif mechanism == "OAUTHBEARER":
-        yield from _bearer_options(module, java_options, has_handler=bool(handler))
+        yield from _bearer_options(module, kafka_options, has_handler=bool(handler))
     else:
         yield from _password_options(module)
 
 
-def _login_module(java_options: Mapping[str, str]) -> LoginModule:
-    if "sasl.jaas.config" not in java_options:
+def _login_module(kafka_options: Mapping[str, str]) -> LoginModule:
+    if "sasl.jaas.config" not in kafka_options:
         raise _ProblemError(
             "sasl.jaas.config", "is missing: only Java reads a JAAS file of the JVM"
         )
     try:
-        return parse_jaas(java_options["sasl.jaas.config"])
+        return parse_jaas(kafka_options["sasl.jaas.config"])
     except JaasError as error:
         raise _ProblemError("sasl.jaas.config", f"cannot be read: {error}") from None
 
@@ -274,7 +274,7 @@ def _kerberos_options(module: LoginModule) -> OptionPairs:
 
 
 def _bearer_options(
-    module: LoginModule, java_options: Mapping[str, str], *, has_handler: bool
+    module: LoginModule, kafka_options: Mapping[str, str], *, has_handler: bool
 ) -> OptionPairs:
     """Yield the options for OAUTHBEARER: by OIDC with a handler, else an unsecured token."""
     options = module.options
@@ -286,7 +286,7 @@ def _bearer_options(
     if not has_handler:
         yield from _unsecured_token_options(options)
         return
-    if "sasl.oauthbearer.token.endpoint.url" not in java_options:
+    if "sasl.oauthbearer.token.endpoint.url" not in kafka_options:
         raise _ProblemError(
             "sasl.oauthbearer.token.endpoint.url", "is missing: set the URL that issues tokens"
         )

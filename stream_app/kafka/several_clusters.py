@@ -35,10 +35,10 @@ class JoinedKafkaClient:
     """A client of several clusters, with the methods of `KafkaClient` that read.
 
     Attributes:
-        settings: the settings of each cluster, of which the first has an empty name.
+        clusters: the settings of each cluster, of which the first has an empty name.
     """
 
-    settings: Mapping[str, ClientSettings] = field(repr=False)
+    clusters: Mapping[str, ClientSettings] = field(repr=False)
     _clients: dict[str, KafkaClient] = field(init=False, default_factory=dict)
 
     def start(self, topic: str, partition: int, offset: int) -> None:
@@ -89,22 +89,26 @@ class JoinedKafkaClient:
         """Return the client of a topic's cluster, made once, and the topic's name there."""
         cluster, name = cluster_and_name(topic)
         if cluster not in self._clients:
-            if cluster not in self.settings:
+            if cluster not in self.clusters:
                 raise unknown_cluster_error(topic)
-            self._clients[cluster] = KafkaClient(dict(self.settings[cluster]))
+            self._clients[cluster] = KafkaClient(dict(self.clusters[cluster]))
         return self._clients[cluster], name
 
 
 def open_client(
-    settings: ClientSettings, others: Iterable[tuple[str, ClientSettings]]
+    client_settings: ClientSettings, clusters: Iterable[tuple[str, ClientSettings]]
 ) -> KafkaClient | JoinedKafkaClient:
     """Return a client of one cluster, or of several.
 
     Args:
-        others: names of further clusters, and their settings.
+        clusters: names of further clusters, and their settings.
     """
-    clusters = {"": settings, **dict(others)}
-    return JoinedKafkaClient(clusters) if len(clusters) > 1 else KafkaClient(dict(settings))
+    all_clusters = {"": client_settings, **dict(clusters)}
+    return (
+        JoinedKafkaClient(all_clusters)
+        if len(all_clusters) > 1
+        else KafkaClient(dict(client_settings))
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,10 +218,12 @@ def _option_problems(sync_config: SyncConfig) -> _Problems:
         yield from table_problems
         if wrong_options or table_problems:
             continue
-        keys = shared_keys if rule.primary_keys is None else rule.primary_keys
+        primary_keys = shared_keys if rule.primary_keys is None else rule.primary_keys
         # Partition keys for all tables apply only to tables that have these columns.
         partition_keys = rule.partition_keys or () if rule.primary_keys else ()
-        for problem in _certain_problems(keys, partition_keys, sync_config.options, rule.options):
+        for problem in _certain_problems(
+            primary_keys, partition_keys, sync_config.options, rule.options
+        ):
             if problem not in shared_problems:
                 yield f"sync.tables.{name}", problem
 

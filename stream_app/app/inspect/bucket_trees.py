@@ -129,16 +129,16 @@ class NextCompactions:
     is_write_only: bool = False
     obstacle: str | None = None
 
-    def of_level(self, bucket: tuple[str, int], level: int) -> str | None:
+    def of_level(self, bucket_key: tuple[str, int], level: int) -> str | None:
         """Return the next compaction that includes a level as a short text, or None."""
-        compaction = self.plans.get(bucket)
+        compaction = self.plans.get(bucket_key)
         if compaction is None or str(level) not in (compaction.levels or "").split():
             return None
         return f"{compaction.reason} → {compaction.output_level}"
 
-    def of_bucket(self, bucket: tuple[str, int], sorted_run_count: int) -> str:
+    def of_bucket(self, bucket_key: tuple[str, int], sorted_run_count: int) -> str:
         """Describe the next compaction of a bucket that has this many sorted runs."""
-        compaction = self.plans.get(bucket)
+        compaction = self.plans.get(bucket_key)
         if compaction is not None:
             levels = f", levels {compaction.levels}" if compaction.levels else ""
             by_others = " (by another job: the table is write-only)" if self.is_write_only else ""

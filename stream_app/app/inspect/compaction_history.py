@@ -110,7 +110,7 @@ def _recorded_row(snapshot: Snapshot, report: CompactionReport) -> CompactionRow
 
 
 def _derive_row(
-    snapshot: Snapshot, partition: str, bucket: int, entries: Sequence[ManifestEntry]
+    snapshot: Snapshot, partition_path: str, bucket: int, entries: Sequence[ManifestEntry]
 ) -> CompactionRow:
     """Derive one compaction of the bucket from the files that the snapshot deletes and adds."""
     deleted_files = [entry.file for entry in entries if entry.kind is FileKind.DELETE]
@@ -122,7 +122,7 @@ def _derive_row(
     output_files = [file for file in added_files if file.file_name not in upgraded_names]
     return _row(
         snapshot,
-        partition=partition,
+        partition=partition_path,
         bucket=bucket,
         reason=None,
         levels=_levels_text(_levels(deleted_files)),

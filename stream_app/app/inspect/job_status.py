@@ -262,7 +262,7 @@ class JobStatus:
                 job_epoch = newest_epoch(table.snapshots, reading.commit_user)
                 held_table = reading.job_state.held_tables.get(name)
                 offsets_by_table[name] = (
-                    _read_offsets(job_offsets, job_epoch)
+                    _reached_offsets(job_offsets, job_epoch)
                     if held_table is None
                     else held_table.start
                 )
@@ -275,16 +275,16 @@ class JobStatus:
         held_table = reading.job_state.held_tables.get(name)
         job_epoch = facts.epochs.get(reading.commit_user)
         state = JobTableState.READY if job_epoch is not None else JobTableState.EMPTY
-        read_offsets = _read_offsets(reading.job_offsets, job_epoch)
+        reached_offsets = _reached_offsets(reading.job_offsets, job_epoch)
         if held_table is not None:
             state = JobTableState.HELD if held_table.has_failed else JobTableState.WAITING
-            read_offsets = held_table.start
+            reached_offsets = held_table.start
         status = TableStatus(
             table=name,
             state=state,
             epoch=None if job_epoch is None else job_epoch.identifier,
             snapshot=facts.snapshot,
-            lag=_lag(read_offsets, ends),
+            lag=_lag(reached_offsets, ends),
             changed_s=_seconds_since(job_epoch.time_ms if job_epoch else None, self.now_ms),
             sorted_runs=facts.sorted_run_count,
             reason=None if held_table is None else held_table.reason,
@@ -292,7 +292,7 @@ class JobStatus:
         return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_row_count)
 
 
-def _read_offsets(job_offsets: Offsets | None, job_epoch: JobEpoch | None) -> Offsets:
+def _reached_offsets(job_offsets: Offsets | None, job_epoch: JobEpoch | None) -> Offsets:
     """Return the offsets up to which a table has read that is not held back."""
     if job_offsets is not None:
         return job_offsets
@@ -351,5 +351,5 @@ def _seconds_since(time_ms: int | None, now_ms: int) -> int | None:
     return None if time_ms is None else max(0, now_ms - time_ms) // 1000
 
 
-def _lag(read_offsets: Offsets, ends: Offsets | None) -> int | None:
-    return None if ends is None else sum(messages_behind(read_offsets, ends).values())
+def _lag(reached_offsets: Offsets, ends: Offsets | None) -> int | None:
+    return None if ends is None else sum(messages_behind(reached_offsets, ends).values())

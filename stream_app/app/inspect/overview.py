@@ -74,12 +74,12 @@ class Overview:
     bucket_advice: str | None
 
 
-def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
+def overview(table: FileStoreTable, latest_snapshot: Snapshot | None) -> Overview:
     """Read the facts from the schema, the snapshots and the live files of one snapshot."""
     schema = table.schema
-    entries = live_files(table, snapshot)
-    files = [entry.file for entry in entries]
-    earliest_id, proof = table.snapshots.earliest_id(), proof_of(snapshot)
+    live_entries = live_files(table, latest_snapshot)
+    files = [entry.file for entry in live_entries]
+    earliest_id, proof = table.snapshots.earliest_id(), proof_of(latest_snapshot)
     return Overview(
         table=table.version_root,
         schema=schema.schema_id,
@@ -91,20 +91,20 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         snapshots=None
         if earliest_id is None
         else f"{earliest_id} to {table.snapshots.latest_id()}",
-        latest=None if snapshot is None else _snapshot_text(snapshot),
+        latest=None if latest_snapshot is None else _snapshot_text(latest_snapshot),
         rows_in_files=row_total(files, joins_files=table.schema.joins_files),
         files=len(files),
         bytes=sum(file.file_size for file in files),
-        partitions=len({entry.partition for entry in entries}),
-        runs_max=sorted_run_count_max(entries),
+        partitions=len({entry.partition for entry in live_entries}),
+        runs_max=sorted_run_count_max(live_entries),
         compaction_trigger=table.options.compaction_trigger,
-        compaction_policy=policy_rules(table, snapshot),
-        pace=_pace(table, snapshot),
-        waiting_rows=rows_that_wait(table, snapshot, entries),
-        checksum=_checksum(table, snapshot),
+        compaction_policy=policy_rules(table, latest_snapshot),
+        pace=_pace(table, latest_snapshot),
+        waiting_rows=rows_that_wait(table, latest_snapshot, live_entries),
+        checksum=_checksum(table, latest_snapshot),
         proof=None if proof is None else proof.text(table.clock.now_ms()),
-        iceberg=_unseen_by_iceberg(table, entries),
-        bucket_advice=_bucket_advice(table, entries),
+        iceberg=_unseen_by_iceberg(table, live_entries),
+        bucket_advice=_bucket_advice(table, live_entries),
     )
 
 
@@ -149,13 +149,13 @@ def _pace(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | None
     return None
 
 
-def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:
+def _unseen_by_iceberg(table: FileStoreTable, live_entries: Sequence[ManifestEntry]) -> str | None:
     """Return a text about the rows that Iceberg's readers lack, or None if they lack none."""
     options, merges_by_key = table.options, table.kind_traits.merges_by_key
     if options[METADATA_ICEBERG_STORAGE] == DISABLED:
         return None
     levels = iceberg_levels(options, merges_by_key=merges_by_key)
-    unseen = unseen_rows(entries, levels)
+    unseen = unseen_rows(live_entries, levels)
     if not unseen.row_count:
         return None
     buckets_text = f"{unseen.bucket_count:,} bucket{'' if unseen.bucket_count == 1 else 's'}"
@@ -168,13 +168,13 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
     )
 
 
-def _checksum(table: FileStoreTable, snapshot: Snapshot | None) -> str | None:
+def _checksum(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | None:
     reason = why_unsummed(table.schema)
-    if reason == NOT_ASKED or snapshot is None:
+    if reason == NOT_ASKED or latest_snapshot is None:
         return None
     if reason:
         return f"none: {reason}"
-    record = base_sum_record(table, snapshot)
+    record = base_sum_record(table, latest_snapshot)
     if not record.is_whole:
         return (
             f"unknown since snapshot {record.origin}: stream-app analyze TABLE --checksum reads it"
@@ -182,7 +182,7 @@ def _checksum(table: FileStoreTable, snapshot: Snapshot | None) -> str | None:
     return f"{record.total.digits}, of {record.total.row_count:,} rows"
 
 
-def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:
+def _bucket_advice(table: FileStoreTable, live_entries: Sequence[ManifestEntry]) -> str | None:
     """Return the advice about the number of buckets as text, or None without advice."""
     if not table.kind_traits.has_buckets:
         return None
@@ -194,7 +194,7 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
                 row_count=sum(file.row_count for file in files),
                 bytes=sum(file.file_size for file in files),
             )
-            for (partition, _), files in files_of_buckets(entries).items()
+            for (partition, _), files in files_of_buckets(live_entries).items()
         ],
         bucket_count=table.options.bucket,
         width=rules.width,

@@ -34,11 +34,11 @@ class BucketChoice:
         """Whether no condition is given."""
         return not self.partitions and self.bucket is None
 
-    def check(self, table: FileStoreTable, *, remedy: str) -> None:
+    def check(self, table: FileStoreTable, *, fix: str) -> None:
         """Check that the conditions name only partition columns and a valid bucket.
 
         Args:
-            remedy: the fix for a table without partitions, in the command's words.
+            fix: the remedy for a table without partitions, in the command's words.
 
         Raises:
             UsageError: a condition names anything else.
@@ -53,7 +53,7 @@ class BucketChoice:
                     where=table.location,
                     fix=f"name some of {', '.join(keys)}"
                     if keys
-                    else f"the table has no partitions: {remedy}",
+                    else f"the table has no partitions: {fix}",
                 )
 
     def chosen_entries(

@@ -73,12 +73,16 @@ def run(settings: CompactionSettings, observers: CompactionObservers) -> None:
 
 
 def _sort_rows(spark: SparkSession, settings: CompactionSettings) -> None:
-    compactions = SparkCompactionQueue(spark, settings.table.options[COMPACTION_MAX_PARALLELISM])
+    compaction_queue = SparkCompactionQueue(
+        spark, settings.table.options[COMPACTION_MAX_PARALLELISM]
+    )
     try:
-        for line in sort_partitions(settings, SparkCompactExecutor(compactions, settings.table)):
+        for line in sort_partitions(
+            settings, SparkCompactExecutor(compaction_queue, settings.table)
+        ):
             print(line, flush=True)
     finally:
-        compactions.close()
+        compaction_queue.close()
 
 
 def _merge_files(
@@ -89,8 +93,8 @@ def _merge_files(
 ) -> None:
     """Run the table's compactions in Spark, and close what the run has opened."""
     table = settings.table.with_counter(observers.requests)
-    compactions = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])
-    executor_of = partial(SparkCompactExecutor, compactions)
+    compaction_queue = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])
+    executor_of = partial(SparkCompactExecutor, compaction_queue)
     table_job = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
     stop_on_signals(spark, stop_requested)
     observers.signs.watch(lambda: None if settings.follow else _COMPACTING)
@@ -101,7 +105,7 @@ def _merge_files(
             CompactionRun(settings, table_job, stop_requested, observers.listeners).run()
     finally:
         table_job.upkeep.close()
-        compactions.close()
+        compaction_queue.close()
         observers.jvm.detach()
 
 

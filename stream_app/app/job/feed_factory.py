@@ -44,7 +44,7 @@ class FeedFactory:
         state_file: the job's state.
         open_folder: opens a folder, such as the quarantine's.
         pace: decides when epochs begin.
-        stopping: returns whether the job has been asked to end.
+        is_stopping: returns whether the job has been asked to end.
         budget: the number of cores that compactions may use.
         unassigned_count: the number of messages that were quarantined without a table.
     """
@@ -53,9 +53,9 @@ class FeedFactory:
     stream_config: StreamConfig
     state_file: JobStateFile
     open_folder: Callable[[str], JobFolder]
-    compactions: SparkCompactionQueue
+    compaction_queue: SparkCompactionQueue
     pace: Pace
-    stopping: Callable[[], bool]
+    is_stopping: Callable[[], bool]
     events: EventLog
     budget: CoreBudget = field(init=False)
     unassigned_count: int = field(init=False, default=0)
@@ -63,7 +63,7 @@ class FeedFactory:
     _unassigned_quarantine: QuarantineWriter | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.budget = CoreBudget(self.compactions.at_once)
+        self.budget = CoreBudget(self.compaction_queue.at_once)
 
     def of_only_table(self, table: FileStoreTable) -> TableFeed:
         """Return the feed of a job of one table."""
@@ -75,7 +75,7 @@ class FeedFactory:
         """Return the feed of one table of a database. Source tables choose its messages."""
         return self._feed(name, table, self.events.of_table(name))
 
-    def quarantine(self, epoch: int, messages: pa.Table) -> None:
+    def write_unassigned(self, epoch: int, messages: pa.Table) -> None:
         """Quarantine messages that belong to no table.
 
         Args:
@@ -122,12 +122,12 @@ class FeedFactory:
         """Make the job of a table, register it for `close`, and return the table's feed."""
         if self.events.metrics is not None:
             table = table.with_counter(self.events.metrics.store.requests)
-        executor_of = functools.partial(SparkCompactExecutor, self.compactions)
+        executor_of = functools.partial(SparkCompactExecutor, self.compaction_queue)
         takes_repeats = self.stream_config.repeated_records is RepeatedRecords.STORE
         table_job = TableJob(
             table,
             executor_of,
-            self.stopping,
+            self.is_stopping,
             takes_repeats=takes_repeats,
             policy_bounds=self._policy_bounds,
         )
@@ -164,9 +164,10 @@ class FeedFactory:
         return PolicyBounds(self.stream_config.compaction_freshness, budget)
 
     def _quarantine_writer(self, name: str) -> QuarantineWriter:
-        quarantine, limit = self.stream_config.quarantine, self.stream_config.max_bad_records
+        quarantine = self.stream_config.quarantine
+        bad_records_max = self.stream_config.max_bad_records
         if quarantine is None:
-            return QuarantineWriter(None, limit)
+            return QuarantineWriter(None, bad_records_max)
         return QuarantineWriter(
-            self.open_folder(self.job_tables.quarantine_of(quarantine, name)), limit
+            self.open_folder(self.job_tables.quarantine_of(quarantine, name)), bad_records_max
         )

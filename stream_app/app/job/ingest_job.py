@@ -81,7 +81,7 @@ def ingest(
             job_tables=job_tables,
             stream_config=stream_config,
             clock=clock,
-            open_folder=session_starter.folder,
+            open_folder=session_starter.open_folder,
         )
         checked_job = checks.run()
         stack.enter_context(observers.writing_events())
@@ -124,15 +124,15 @@ class _IngestJob:
         4. Run the stream.
         5. Judge the outcome.
         """
-        driver_messages = self.stream_config.driver_messages
-        driver_bytes = DRIVER_BYTES if driver_messages else 0
+        driver_messages_max = self.stream_config.driver_messages
+        driver_bytes = DRIVER_BYTES if driver_messages_max else 0
         with ExitStack() as closing:
             closing.callback(self.observers.metrics.jvm.detach)
-            compactions = SparkCompactionQueue(
+            compaction_queue = SparkCompactionQueue(
                 self.spark, self._compactions_at_once(), driver_bytes
             )
-            closing.callback(compactions.close)
-            feed_factory = self._feed_factory(compactions)  # step 1
+            closing.callback(compaction_queue.close)
+            feed_factory = self._feed_factory(compaction_queue)  # step 1
             closing.callback(feed_factory.close)
             closing.callback(self.signs.begin, "Spark ends")
             self.observers.metrics.jvm.attach(self.spark)
@@ -145,7 +145,7 @@ class _IngestJob:
                 reader_settings=self.checked_job.reader_settings,
                 spark=self.spark,
                 checkpoint=self.checked_job.checkpoint,
-                driver_messages_max=driver_messages,
+                driver_messages_max=driver_messages_max,
                 load=load,
             )
             round_runner = job_round_runner(
@@ -220,15 +220,15 @@ class _IngestJob:
     def _task_count(self) -> int:
         return self.spark.sparkContext.defaultParallelism
 
-    def _feed_factory(self, compactions: SparkCompactionQueue) -> FeedFactory:
+    def _feed_factory(self, compaction_queue: SparkCompactionQueue) -> FeedFactory:
         return FeedFactory(
             job_tables=self.job_tables,
             stream_config=self.stream_config,
             state_file=self.checked_job.state_file,
-            open_folder=self.session_starter.folder,
-            compactions=compactions,
+            open_folder=self.session_starter.open_folder,
+            compaction_queue=compaction_queue,
             pace=pace_of(self.stream_config, self.clock),
-            stopping=self.stop_requested.is_set,
+            is_stopping=self.stop_requested.is_set,
             events=self.observers.events,
         )
 

@@ -24,21 +24,23 @@ class SessionStarter:
 
     Attributes:
         job: the job's name.
-        checkpoint: the location of the job's state, which Spark must also be able to access.
+        checkpoint_location: where the job's state is, which Spark must also be able to access.
         file_system: options of file systems, such as ``s3.endpoint``.
         settings: Spark's settings, which override those derived from the other attributes.
     """
 
     job: str
-    checkpoint: str
+    checkpoint_location: str
     file_system: Mapping[str, str] = field(repr=False)
-    settings: Mapping[str, str] = field(repr=False)
+    spark_settings: Mapping[str, str] = field(repr=False)
 
     def start(self) -> SparkSession:
         """Start the Spark session of this process, and return it."""
-        folder_settings = spark_folder_settings(self.checkpoint, self.file_system, os.environ)
-        return start_session(f"stream_app {self.job}", {**folder_settings, **self.settings})
+        folder_settings = spark_folder_settings(
+            self.checkpoint_location, self.file_system, os.environ
+        )
+        return start_session(f"stream_app {self.job}", {**folder_settings, **self.spark_settings})
 
-    def folder(self, location: str) -> JobFolder:
+    def open_folder(self, location: str) -> JobFolder:
         """Open a folder of the job; start the session if only Spark can access the folder."""
         return open_folder(location, self.file_system, lambda: HadoopFiles(self.start()))

@@ -94,7 +94,7 @@ class SparkSourceReader:
     @property
     def can_reread(self) -> bool:
         """See `SourceReader.can_reread`."""
-        return self.runner.read is not None
+        return self.runner.read_between is not None
 
     def stream(self, settings: StreamSettings, running_stream: RunningStream[DataFrame]) -> Stream:
         """See `SourceReader.stream`."""
@@ -102,7 +102,7 @@ class SparkSourceReader:
             messages=self.source.read_stream(self.runner.spark),
             name=settings.job_tables.name,
             epoch_committer=running_stream.epoch_committer,
-            checkpoint=spark_location(settings.checkpoint.location),
+            checkpoint_location=spark_location(settings.checkpoint.location),
             trigger=settings.trigger,
             stop_requested=running_stream.stop_requested,
         )
@@ -163,7 +163,9 @@ class NativeSourceReader:
         assert transactions_of is not None, "the configuration was checked"
         return WholeEpochCutter(
             reader=TransactionReader(
-                settings=self.reader_settings, transactions_of=transactions_of, clock=settings.clock
+                reader_settings=self.reader_settings,
+                transactions_of=transactions_of,
+                clock=settings.clock,
             ),
             log=BorderLog(settings.checkpoint),
             newest_offsets=lambda: self.offset_client.offsets_at(OffsetEnd.NEWEST),
@@ -200,22 +202,28 @@ def source_reader_of(
             respond.
     """
     if source_config.kind is SourceKind.FILES:
-        files = JsonLinesSource(
+        json_lines_source = JsonLinesSource(
             path=source_config.path or "", max_files_per_trigger=source_config.max_files_per_trigger
         )
-        return SparkSourceReader(files, DataFrameEpochRunner(spark))
-    source = _kafka_source(source_config, checkpoint)
+        return SparkSourceReader(json_lines_source, DataFrameEpochRunner(spark))
+    kafka_source = _kafka_source(source_config, checkpoint)
     if reader_settings is None:
-        return SparkSourceReader(source, DataFrameEpochRunner(spark, source.read_between))
-    task_count = source_config.min_partitions or spark.sparkContext.defaultParallelism
-    runner = DriverEpochRunner(
-        RangeEpochRunner(spark, reader_settings, task_count), driver_messages_max
+        return SparkSourceReader(
+            kafka_source, DataFrameEpochRunner(spark, kafka_source.read_between)
+        )
+    reader_count = source_config.min_partitions or spark.sparkContext.defaultParallelism
+    topic_runner = DriverEpochRunner(
+        RangeEpochRunner(spark, reader_settings, reader_count), driver_messages_max
     )
     offset_client = open_offset_client(source_config, reader_settings)
     if load is None:
-        return NativeSourceReader(source, runner, reader_settings, offset_client)
+        return NativeSourceReader(kafka_source, topic_runner, reader_settings, offset_client)
     return NativeSourceReader(
-        source, load.runner_before(runner), reader_settings, offset_client, load.epoch_count
+        kafka_source,
+        load.runner_before(topic_runner),
+        reader_settings,
+        offset_client,
+        load.epoch_count,
     )
 
 

@@ -51,14 +51,14 @@ def prepare_tables(
 ) -> CheckedTable | DatabaseTables:
     """Return the job's only table, or the tables of a whole database."""
     match checked_job.tables:
-        case SampledDatabase(database, messages):
+        case SampledDatabase(job_tables, first_messages):
             return DatabaseTables(
-                job_tables=database,
+                job_tables=job_tables,
                 state_file=checked_job.state_file,
                 clock=clock,
                 feed_of=feed_factory.of_table,
-                quarantine=feed_factory.quarantine,
-                first_messages=messages,
+                write_unassigned=feed_factory.write_unassigned,
+                first_messages=first_messages,
             )
         case CheckedTable() as only_table:
             return only_table
@@ -111,17 +111,20 @@ def job_round_runner(
 
 
 def _database_setup(
-    database: DatabaseTables, feed_factory: FeedFactory, clock: Clock, *, loads: bool
+    database_tables: DatabaseTables, feed_factory: FeedFactory, clock: Clock, *, loads: bool
 ) -> RoundSetup:
     """Return the setup for a whole database, and create the tables that it lacks."""
     # A table that cannot be created here is tried again with its first message.
-    table_feeds = [*database.known_feeds(), *database.create(database.first_messages).feeds]
+    table_feeds = [
+        *database_tables.known_feeds(),
+        *database_tables.create(database_tables.first_messages).feeds,
+    ]
     return RoundSetup(
         table_feeds,
         LoadingTables if loads else IndependentTables,
-        database.splitter(table_feeds, frozenset(feed_factory.state_file.state.held_tables)),
-        newcomer_creator=database,
+        database_tables.splitter(table_feeds, frozenset(feed_factory.state_file.state.held_tables)),
+        newcomer_creator=database_tables,
         read_statements=statement_reader_of(
-            database.job_tables, feed_factory.state_file, clock.now_ms
+            database_tables.job_tables, feed_factory.state_file, clock.now_ms
         ),
     )

@@ -57,7 +57,7 @@ class PreparedTables(Protocol):
         ...
 
     def begin_with(
-        self, tables: Mapping[str, Mapping[Origin, SourceTable]]
+        self, sources_of: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
         """Open the tables, and create missing ones."""
         ...
@@ -67,25 +67,25 @@ class PreparedTables(Protocol):
 class JobLoad:
     """A job's first load, whose plan is in the job's checkpoint."""
 
-    plan: LoadPlan
+    load_plan: LoadPlan
     job_tables: JobTables
     clock: Clock
 
     @property
     def epoch_count(self) -> int:
         """The number of epochs of the load."""
-        return len(self.plan.epochs)
+        return len(self.load_plan.epochs)
 
     def progress(self, epoch: int) -> LoadProgress:
         """Return the load's progress at the beginning of an epoch."""
-        return progress_of(self.plan, epoch)
+        return progress_of(self.load_plan, epoch)
 
-    def runner_before(self, topics: DriverEpochRunner) -> LoadEpochRunner:
+    def runner_before(self, topic_runner: DriverEpochRunner) -> LoadEpochRunner:
         """Return a runner of the load's epochs and then of the topics' epochs."""
         return LoadEpochRunner(
-            topic_runner=topics,
-            load_plan=self.plan,
-            reader_of=self._source_rows,
+            topic_runner=topic_runner,
+            load_plan=self.load_plan,
+            reader_of=self._reader_of,
             pipeline_of=functools.partial(load_format, self.job_tables),
         )
 
@@ -102,7 +102,7 @@ class JobLoad:
         """
         newest_epoch = EpochLogWriter(checkpoint).newest_epoch()
         locations = {table.location for table in tables}
-        remaining_parts = self.plan.parts_from(0 if newest_epoch is None else newest_epoch)
+        remaining_parts = self.load_plan.parts_from(0 if newest_epoch is None else newest_epoch)
         if missing_parts := [part for part in remaining_parts if part.table not in locations]:
             raise TableNotFoundError(
                 "the first load has not ended, and the table for "
@@ -111,24 +111,27 @@ class JobLoad:
                 fix=f"restore it; or {_NEW_JOB}",
             )
 
-    def _source_rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRowReader:
+    def _reader_of(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRowReader:
         """Return the reader of the source tables, with the table that gets the rows of each."""
         if self.job_tables.source.snapshot_from is None:
             raise UsageError(
                 "the checkpoint has a first load that has not ended, and no database is named",
-                where=self.plan.source,
+                where=self.load_plan.source,
                 fix=f"give {LOAD_KEY} again",
             )
         url, now_ms = database_of(self.job_tables.source), self.clock.now_ms()
         with open_connection(url) as connection:
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
-            relations = {
-                name: loaded_database.relation(
-                    table.name, table.schema, loaded_database.definition(name)
+            loaded_relations = {
+                relation: loaded_database.relation(
+                    table.name, table.schema, loaded_database.definition(relation)
                 )
-                for name, table in tables.items()
+                for relation, table in tables.items()
             }
-        queries = {name: relation.row_query(now_ms) for name, relation in relations.items()}
+        queries = {
+            relation: loaded_relation.row_query(now_ms)
+            for relation, loaded_relation in loaded_relations.items()
+        }
         return DatabaseRowReader(url=url, queries=queries)
 
 
@@ -157,8 +160,8 @@ def begin_or_resume_load(
         WrongSourceError: no connector follows the database.
     """
     checkpoint = state_file.checkpoint
-    plan = read_load_plan(checkpoint)
-    if plan is None:
+    load_plan = read_load_plan(checkpoint)
+    if load_plan is None:
         if job_tables.source.snapshot_from is None:
             return None
         planner = _LoadPlanner(
@@ -168,10 +171,10 @@ def begin_or_resume_load(
             reader_settings=_native_reader(reader_settings),
             clock=clock,
         )
-        plan = planner.plan(task_count)
-        write_load_plan(checkpoint, plan)
-    EpochLogWriter(checkpoint).write_first_offsets(plan.offsets)
-    load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
+        load_plan = planner.plan(task_count)
+        write_load_plan(checkpoint, load_plan)
+    EpochLogWriter(checkpoint).write_first_offsets(load_plan.offsets)
+    load = JobLoad(load_plan=load_plan, job_tables=job_tables, clock=clock)
     if not load.is_over(checkpoint):
         _native_reader(reader_settings)
     return load
@@ -210,22 +213,22 @@ class _LoadPlanner:
                 where=str(checkpoint),
                 fix=f"leave out {LOAD_KEY}; or {_NEW_JOB}",
             )
-        source = self.job_tables.source
-        url = database_of(source)
+        source_config = self.job_tables.source
+        url = database_of(source_config)
         with open_connection(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
-            offsets = end_offsets(source, self.reader_settings)
+            offsets = end_offsets(source_config, self.reader_settings)
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
             chosen_tables = loaded_database.choose_tables(followed_database(connection, url))
-            sources = chosen_tables.sources(url, lowers_names=self.job_tables.lowers_names)
+            sources_of = chosen_tables.sources(url, lowers_names=self.job_tables.lowers_names)
             schemas = {
-                name: self.prepared_tables.schema_for(name, described)
-                for name, described in sources.items()
+                name: self.prepared_tables.schema_for(name, sources)
+                for name, sources in sources_of.items()
             }
             relations = loaded_database.relations(chosen_tables, schemas)
-            tables = self._open_tables(sources)
+            tables = self._open_tables(sources_of)
             parts = [
-                loaded_database.parts(name, tables[name], relation, source.snapshot_rows)
+                loaded_database.parts(name, tables[name], relation, source_config.snapshot_rows)
                 for name, table_relations in relations.items()
                 for relation in table_relations
             ]
@@ -244,13 +247,13 @@ class _LoadPlanner:
         )
 
     def _open_tables(
-        self, sources: Mapping[str, Mapping[Origin, SourceTable]]
+        self, sources_of: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
         """Return name in the job → table, opened or created.
 
         The planner calls this only after it has found that all tables can be loaded.
         """
-        tables = self.prepared_tables.begin_with(sources)
+        tables = self.prepared_tables.begin_with(sources_of)
         for table in tables.values():
             _check_empty(table)
         return tables

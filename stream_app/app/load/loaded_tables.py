@@ -78,12 +78,14 @@ class ChosenTables:
         """
         return {
             name: {
-                relation_origin(url, source.schema, source.name): lower_case_table(source.table)
+                relation_origin(url, definition.schema, definition.name): lower_case_table(
+                    definition.table
+                )
                 if lowers_names
-                else source.table
-                for source in sources
+                else definition.table
+                for definition in definitions
             }
-            for name, sources in self.of_tables.items()
+            for name, definitions in self.of_tables.items()
         }
 
 
@@ -123,7 +125,7 @@ class LoadedDatabase:
             UnsupportedTableError: the rows cannot be loaded exactly.
         """
         job_tables = self.job_tables
-        source, table_config = (
+        source_config, table_config = (
             job_tables.source_of(name),
             job_tables.table_config(name, schema.fields),
         )
@@ -136,9 +138,9 @@ class LoadedDatabase:
                 raise self._refusal(
                     name, f"its rows have no message for metadata-columns: {column}"
                 )
-        setup = format_setup(source, table_config, schema)
+        setup = format_setup(source_config, table_config, schema)
         target_types = {field.name: field.data_type for field in setup.columns.fields}
-        targets = {column: source.column_of(column) for column in definition.source_types}
+        targets = {column: source_config.column_of(column) for column in definition.source_types}
         columns = {
             column: target_types[target]
             for column, target in targets.items()
@@ -170,10 +172,10 @@ class LoadedDatabase:
         """
         errors: list[UnsupportedTableError] = []
         relations: dict[str, list[LoadedRelation]] = {name: [] for name in chosen_tables.of_tables}
-        for name, sources in chosen_tables.of_tables.items():
-            for source in sources:
+        for name, definitions in chosen_tables.of_tables.items():
+            for definition in definitions:
                 try:
-                    relations[name].append(self.relation(name, schemas[name], source))
+                    relations[name].append(self.relation(name, schemas[name], definition))
                 except UnsupportedTableError as error:
                     errors.append(error)
         if len(errors) == 1:
@@ -213,44 +215,46 @@ class LoadedDatabase:
 
     def _choose_by_rules(self, followed_database: FollowedDatabase) -> ChosenTables:
         """Return the source tables that the rules choose, with the name of each one's target."""
-        names: dict[Origin, str] = {}
-        tables: dict[str, list[JdbcTable]] = {}
+        targets: dict[Origin, str] = {}
+        of_tables: dict[str, list[JdbcTable]] = {}
         unsent_reasons: dict[str, str] = {}
         refusals: list[str] = []
         for schema, relation in sorted(followed_database.relations):
             origin = relation_origin(self.url, schema, relation)
             if origin.database != self.url.database:
                 continue
-            decision = decide_target(self.job_tables.rules, origin, names)
+            decision = decide_target(self.job_tables.rules, origin, targets)
             reason = followed_database.why_not_sent((schema, relation))
             if isinstance(decision, RefusedTable):
                 refusals.append(f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, TargetTable) and reason:
                 unsent_reasons[f"{schema}.{relation}"] = reason
             elif isinstance(decision, TargetTable):
-                names[origin] = decision.name
-                tables.setdefault(decision.name, []).append(self.definition(f"{schema}.{relation}"))
-        self._check_chosen(tables, refusals)
-        return ChosenTables(of_tables=tables, unsent_reasons=unsent_reasons)
+                targets[origin] = decision.name
+                of_tables.setdefault(decision.name, []).append(
+                    self.definition(f"{schema}.{relation}")
+                )
+        self._check_chosen(of_tables, refusals)
+        return ChosenTables(of_tables=of_tables, unsent_reasons=unsent_reasons)
 
-    def _check_chosen(self, tables: Mapping[str, object], reasons: Sequence[str]) -> None:
+    def _check_chosen(self, of_tables: Mapping[str, object], refusals: Sequence[str]) -> None:
         """Refuse source tables that cannot be loaded, no table at all, and too many tables."""
         section = self.job_tables.section
         tables_max = section.max_tables if isinstance(section, SyncConfig) else 1
-        if reasons:
-            lines = "".join(f"\n  - {reason}" for reason in reasons)
+        if refusals:
+            lines = "".join(f"\n  - {refusal}" for refusal in refusals)
             raise UsageError(
                 f"source tables cannot be loaded:{lines}", where=str(self.url), fix=self._fix
             )
-        if not tables:
+        if not of_tables:
             raise UsageError(
                 "the job takes no table of the database",
                 where=str(self.url),
                 fix="see sync.including-tables and including-dbs, which must match whole names",
             )
-        if len(tables) > tables_max:
+        if len(of_tables) > tables_max:
             raise UsageError(
-                f"the database has {len(tables)} tables for the job, more than sync.max-tables",
+                f"the database has {len(of_tables)} tables for the job, more than sync.max-tables",
                 where=str(self.url),
                 fix=TableLimit.FIX,
             )

@@ -87,13 +87,13 @@ def job_observers(
         look_s=stream_config.pause_s + OFFSET_REPORT_S,
         folders=_local_folders(job_tables.section.warehouse, stream_config),
     )
-    metrics.source.note_start(name)
+    metrics.source.note_start(metrics.label)
     with ExitStack() as stack:
         health = JobHealth(
             clock,
             stream_config.max_staleness / 1000,
             metrics.source.state,
-            trigger_s=stream_config.pause_s,
+            pause_s=stream_config.pause_s,
             hide=secrets.hide,
         )
         if stream_config.metrics_port is not None:

@@ -74,10 +74,12 @@ def loaded_tables(job_tables: JobTables | None) -> frozenset[str]:
     if job_tables is None:
         return frozenset()
     try:
-        load = read_load_plan(_checkpoint(job_tables))
+        load_plan = read_load_plan(_checkpoint(job_tables))
     except SparkOnlyError:
         return frozenset()
-    return frozenset() if load is None else frozenset(part.table for part in load.parts_from(0))
+    if load_plan is None:
+        return frozenset()
+    return frozenset(part.table for part in load_plan.parts_from(0))
 
 
 def choice_of(job_tables: JobTables | None) -> SourceChoice:
@@ -85,19 +87,19 @@ def choice_of(job_tables: JobTables | None) -> SourceChoice:
     if job_tables is None or job_tables.joins_sources:
         return EVERY_SOURCE
     try:
-        folder = _checkpoint(job_tables)
+        checkpoint = _checkpoint(job_tables)
     except SparkOnlyError:
         return EVERY_SOURCE
-    names_by_topic = state_or_empty(folder).source_tables_of()
+    names_by_topic = state_or_empty(checkpoint).source_tables_of()
     if not names_by_topic:
         return EVERY_SOURCE
-    names = frozenset(
+    own_names = frozenset(
         name for names_of_topic in names_by_topic.values() for name in names_of_topic if name
     )
     foreign_sources = frozenset(
         (topic, "") for topic in job_tables.source.topics if topic not in names_by_topic
     )
-    return SourceChoice(own_names=names, others=foreign_sources)
+    return SourceChoice(own_names=own_names, others=foreign_sources)
 
 
 def recorded_splitter(
@@ -113,28 +115,28 @@ def recorded_splitter(
     if job_tables is None:
         return OneTableSplitter()
     names = [table.name for table in file_store_tables]
-    origins: Mapping[Origin, str] = {}
+    targets: Mapping[Origin, str] = {}
     if job_tables.may_collide:  # otherwise the names suffice, and the checkpoint need not exist
-        origins = state_or_empty(_checkpoint(job_tables)).origins
-        for name in sorted(set(names) - set(origins.values())):
+        targets = state_or_empty(_checkpoint(job_tables)).origins
+        for name in sorted(set(names) - set(targets.values())):
             raise UsageError(
                 f"the checkpoint does not record which source tables the table {name!r} has: with "
                 "merge-shards = false or case-sensitive = false two of them may have its name",
                 where=job_tables.checkpoint,
                 fix="give the configuration with the checkpoint of the table's job",
             )
-    return named_splitter(job_tables, names, origins)
+    return named_splitter(job_tables, names, targets)
 
 
 def named_splitter(
-    job_tables: JobTables, names: Sequence[str], origins: Mapping[Origin, str]
+    job_tables: JobTables, names: Sequence[str], targets: Mapping[Origin, str]
 ) -> MessageSplitter:
     """Make a splitter that assigns messages to tables, by the indexes of their names.
 
     Args:
-        origins: source table → its table, as far as the caller knows.
+        targets: source table → its table, as far as the caller knows.
     """
-    assignment = job_tables.assignment(names, origins)
+    assignment = job_tables.assignment(names, targets)
     if assignment is None:
         return OneTableSplitter()
     return OriginSplitter(job_tables.source.facts.origins, assignment)

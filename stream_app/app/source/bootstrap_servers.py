@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from stream_app.errors import UsageError
 
 
-def bootstrap_servers(text: str, where: str) -> dict[str, tuple[str, int]]:
+def parse_bootstrap_servers(text: str, where: str) -> dict[str, tuple[str, int]]:
     """Return text → (host, port) for each server of the list.
 
     Args:

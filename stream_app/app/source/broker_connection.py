@@ -24,7 +24,7 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp
 
-from stream_app.app.source.bootstrap_servers import bootstrap_servers
+from stream_app.app.source.bootstrap_servers import parse_bootstrap_servers
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
@@ -105,7 +105,7 @@ class BrokerConnection:
     """A connection to the brokers of one cluster. Close it after use.
 
     Args:
-        bootstrap: ``host:port``, separated by commas.
+        bootstrap_servers: ``host:port``, separated by commas.
         timeout_s: the timeout of connecting, and of each request.
         clock: the clock for timeouts; None is the machine's.
         section: the section of the configuration that names the cluster.
@@ -116,19 +116,19 @@ class BrokerConnection:
 
     def __init__(
         self,
-        bootstrap: str,
+        bootstrap_servers: str,
         kafka_options: Mapping[str, str],
         *,
         timeout_s: float = BROKER_TIMEOUT_S,
         clock: Clock | None = None,
         section: str = "source",
     ) -> None:
-        self._bootstrap = bootstrap
+        self._bootstrap_servers = bootstrap_servers
         self._section = section
         self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
         deadline = self._clock.steady_seconds() + timeout_s
-        servers = reachable_servers(bootstrap, timeout_s, self._clock, section)
+        servers = reachable_servers(bootstrap_servers, timeout_s, self._clock, section)
         remaining_ms = max(1000, int((deadline - self._clock.steady_seconds()) * 1000))
         try:
             self._client = KafkaAdminClient(
@@ -141,7 +141,8 @@ class BrokerConnection:
         except (KafkaError, OSError, ValueError, AssertionError) as error:
             protocol = kafka_options.get("security.protocol", "PLAINTEXT")
             raise SourceError(
-                f"{bootstrap} accepts connections but does not answer as a Kafka broker ({error})",
+                f"{bootstrap_servers} accepts connections but does not answer as a Kafka broker "
+                f"({error})",
                 where=f"{section}.bootstrap-servers",
                 fix=f"see that this is Kafka's port, that its listener speaks {section}.kafka."
                 f'"security.protocol" = "{protocol}", and that user and password are right',
@@ -160,7 +161,7 @@ class BrokerConnection:
             names = [name for name in existing_names if re.fullmatch(pattern, name)]
             if not names:
                 raise WrongSourceError(
-                    f"no topic at {self._bootstrap} matches {pattern!r}",
+                    f"no topic at {self._bootstrap_servers} matches {pattern!r}",
                     where=f"{self._section}.topic-pattern",
                     fix=f"correct the pattern; topics there: {_name_list(existing_names)}",
                 )
@@ -226,23 +227,23 @@ class BrokerConnection:
         }
 
     def group_offsets(
-        self, group: str, kafka_partitions: Collection[KafkaPartition]
+        self, group_id: str, kafka_partitions: Collection[KafkaPartition]
     ) -> dict[KafkaPartition, int]:
         """Return the offsets that a consumer group has committed for these partitions.
 
         Partitions without a committed offset are left out.
         """
         partitions_of = {
-            group: [TopicPartition(*kafka_partition) for kafka_partition in kafka_partitions]
+            group_id: [TopicPartition(*kafka_partition) for kafka_partition in kafka_partitions]
         }
         places_of = self._ask_coordinator(lambda: self._client.list_group_offsets(partitions_of))
         return {
             (key.topic, key.partition): place.offset
-            for key, place in places_of.get(group, {}).items()
+            for key, place in places_of.get(group_id, {}).items()
             if place.offset >= 0
         }
 
-    def commit_group(self, group: str, offsets: Offsets) -> None:
+    def commit_group(self, group_id: str, offsets: Offsets) -> None:
         """Commit offsets for a consumer group that has no members.
 
         Raises:
@@ -253,11 +254,11 @@ class BrokerConnection:
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
         }
-        errors = self._ask_coordinator(lambda: self._client.alter_group_offsets(group, metadata))
-        refusals = {error.__name__ for error in errors.values() if error is not NoError}
+        errors = self._ask_coordinator(lambda: self._client.alter_group_offsets(group_id, metadata))
+        refusals = sorted({error.__name__ for error in errors.values() if error is not NoError})
         if refusals:
             raise SourceError(
-                f"group {group!r} does not take the job's offsets: {', '.join(sorted(refusals))}",
+                f"group {group_id!r} does not take the job's offsets: {', '.join(refusals)}",
                 where="source.group-id",
                 fix="stop the consumers that are members of the group, or give the job a group "
                 "of its own that its user may write",
@@ -317,7 +318,7 @@ class BrokerConnection:
             return request()
         except (KafkaError, OSError) as error:
             raise SourceError(
-                f"{self._bootstrap} does not answer any more ({error})",
+                f"{self._bootstrap_servers} does not answer any more ({error})",
                 where=f"{self._section}.bootstrap-servers",
                 fix="see that the broker runs, and that the address it advertises "
                 "(advertised.listeners) can be reached from here",
@@ -335,7 +336,7 @@ class BrokerConnection:
             for match in nearest_names(name, existing_names, _NEAR_TOPICS_MAX)
         }
         return WrongSourceError(
-            f"{text} at {self._bootstrap}",
+            f"{text} at {self._bootstrap_servers}",
             where=f"{self._section}.topics",
             fix=f"did you mean {_name_list(sorted(near_names))}? or create the topic"
             if near_names
@@ -351,7 +352,7 @@ def _name_list(names: Sequence[str]) -> str:
 
 
 def reachable_servers(
-    bootstrap: str,
+    bootstrap_servers: str,
     timeout_s: float = BROKER_TIMEOUT_S,
     clock: Clock | None = None,
     section: str = "source",
@@ -370,7 +371,7 @@ def reachable_servers(
     """
     clock = clock or SystemClock()
     deadline = clock.steady_seconds() + timeout_s
-    servers = bootstrap_servers(bootstrap, f"{section}.bootstrap-servers")
+    servers = parse_bootstrap_servers(bootstrap_servers, f"{section}.bootstrap-servers")
     reasons: list[str] = []
     for server, address in servers.items():
         unasked_count = len(servers) - len(reasons)

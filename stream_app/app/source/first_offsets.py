@@ -46,13 +46,13 @@ def first_offsets_of(source_config: SourceConfig) -> str:
         else:
             if source_config.starting_offsets == "earliest":
                 offsets = connection.start_offsets(topics)
-            group = source_config.group_id or ""
-            committed = connection.group_offsets(group, offsets)
+            group_id = source_config.group_id or ""
+            committed = connection.group_offsets(group_id, offsets)
             offsets |= committed
             if len(committed) < len(offsets):
                 _LOG.info(
                     "group %s has no offset for %d of %d partitions, which begin at the %s message",
-                    group, len(offsets) - len(committed), len(offsets),
+                    group_id, len(offsets) - len(committed), len(offsets),
                     source_config.starting_offsets,
                 )  # fmt: skip
     offsets_by_topic: dict[str, dict[str, int]] = {}

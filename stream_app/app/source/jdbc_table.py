@@ -90,33 +90,33 @@ class JdbcTable:
     is_root: bool = False
 
 
-def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> JdbcTable:
+def jdbc_table(url: JdbcUrl, relation: str | None, options: MappingOptions) -> JdbcTable:
     """Read a table's definition.
 
     Args:
-        table: ``TABLE`` or ``SCHEMA.TABLE``; None selects the only table.
+        relation: ``TABLE`` or ``SCHEMA.TABLE``; None selects the only table.
 
     Raises:
         UsageError: the driver is not installed, or the table does not exist.
         SourceError: the database does not respond, or refuses the user.
     """
     with open_connection(url) as connection:
-        return read_table(connection, url, table, options)
+        return read_table(connection, url, relation, options)
 
 
 def read_table(
-    connection: Any, url: JdbcUrl, table: str | None, options: MappingOptions
+    connection: Any, url: JdbcUrl, relation: str | None, options: MappingOptions
 ) -> JdbcTable:
     """Read a table's definition through an open connection; see `jdbc_table`."""
-    schema, name, rows = _columns(connection, url, table)
+    schema, name, rows = _columns(connection, url, relation)
     return _table(schema, name, rows, _KINDS[url.driver], options)
 
 
-def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str, Sequence[Any]]:
+def _columns(connection: Any, url: JdbcUrl, relation: str | None) -> tuple[str, str, Sequence[Any]]:
     """Return a table's schema and name, and a row of the catalog for each column."""
     kind = _KINDS[url.driver]
     relations: list[tuple[str, str]] = []
-    schema, _, name = (table or "").rpartition(".")
+    schema, _, name = (relation or "").rpartition(".")
     schema = schema or kind.schema or url.database
     with connection.cursor() as cursor:
 
@@ -127,8 +127,8 @@ def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str
         rows = read() if name else ()
         if not rows:
             cursor.execute(kind.tables_query)
-            relations = [(str(owner), str(relation)) for owner, relation in cursor.fetchall()]
-        if table is None and len(relations) == 1:
+            relations = [(str(owner), str(table)) for owner, table in cursor.fetchall()]
+        if relation is None and len(relations) == 1:
             [(schema, name)] = relations
             rows = read()
     if not rows:
@@ -137,7 +137,9 @@ def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str
             f" and {len(relations) - _TABLES_SHOWN} more" if len(relations) > _TABLES_SHOWN else ""
         )
         raise UsageError(
-            f"there is no table {table}" if table else f"the database has {len(relations)} tables",
+            f"there is no table {relation}"
+            if relation
+            else f"the database has {len(relations)} tables",
             where=str(url),
             fix=f"name one by --table: {first_names}{more}",
         )

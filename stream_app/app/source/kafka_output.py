@@ -12,7 +12,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from stream_app.app.source.bootstrap_servers import bootstrap_servers
+from stream_app.app.source.bootstrap_servers import parse_bootstrap_servers
 from stream_app.errors import SourceError, UsageError
 
 CONNECT_TIMEOUT_S = 10.0
@@ -34,13 +34,13 @@ class KafkaOutput:
     """
 
     def __init__(self, address: str, *, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
-        bootstrap, _, topic = address.rpartition("/")
-        if not bootstrap or not topic or ":" not in bootstrap:
+        bootstrap_servers, _, topic = address.rpartition("/")
+        if not bootstrap_servers or not topic or ":" not in bootstrap_servers:
             raise UsageError(
                 f"{address!r} names no topic of Kafka",
                 fix="write localhost:9092/orders-changes",
             )
-        bootstrap_servers(bootstrap, f"--to-kafka {address}")
+        parse_bootstrap_servers(bootstrap_servers, f"--to-kafka {address}")
         # Importing the client takes time, and only sending needs it.
         from kafka import KafkaProducer  # noqa: PLC0415
         from kafka.errors import KafkaError  # noqa: PLC0415
@@ -50,7 +50,7 @@ class KafkaOutput:
         self._failure: BaseException | None = None
         try:
             self._producer = KafkaProducer(
-                bootstrap_servers=bootstrap,
+                bootstrap_servers=bootstrap_servers,
                 acks="all",
                 enable_idempotence=True,
                 linger_ms=_LINGER_MS,

@@ -114,7 +114,7 @@ class SourceConnection:
         )
 
     def group_offsets(
-        self, group: str, kafka_partitions: Collection[KafkaPartition]
+        self, group_id: str, kafka_partitions: Collection[KafkaPartition]
     ) -> _ByPartition:
         """Return the offsets that a consumer group has committed for these partitions.
 
@@ -126,10 +126,10 @@ class SourceConnection:
                 cluster: list(map(_in_own_cluster, cluster_partitions))
                 for cluster, cluster_partitions in by_cluster.items()
             },
-            lambda connection, partitions: connection.group_offsets(group, partitions),
+            lambda connection, partitions: connection.group_offsets(group_id, partitions),
         )
 
-    def commit_group(self, group: str, offsets: Offsets) -> None:
+    def commit_group(self, group_id: str, offsets: Offsets) -> None:
         """Commit offsets for a consumer group, in the cluster of each topic.
 
         Offsets of a cluster that the source does not have are ignored.
@@ -138,7 +138,7 @@ class SourceConnection:
         for cluster in by_cluster.keys() & self._clusters.keys():
             topics = by_cluster[cluster]
             cluster_offsets = {cluster_and_name(topic)[1]: offsets[topic] for topic in topics}
-            self._clusters[cluster][1].commit_group(group, cluster_offsets)
+            self._clusters[cluster][1].commit_group(group_id, cluster_offsets)
 
     def close(self) -> None:
         """Close the connections."""

@@ -39,8 +39,8 @@ class LostOffsets(Protocol):
         """Record that the topic has deleted the messages before `start`."""
         ...
 
-    def add_early_end(self, kafka_partition: KafkaPartition, last_offset: int, end: int) -> None:
-        """Record that a recreated topic ends at `last_offset`, before the reader's `end`."""
+    def add_early_end(self, kafka_partition: KafkaPartition, newest_offset: int, end: int) -> None:
+        """Record that a recreated topic ends at `newest_offset`, before the reader's `end`."""
         ...
 
 
@@ -147,18 +147,22 @@ def _ranges(
     bounds = {kafka_partition: reader.bounds(*kafka_partition) for kafka_partition in furthest_ends}
     for ends, lost_offsets in readers:
         for kafka_partition, end in ends.items():
-            start, last = bounds[kafka_partition]
-            if start and since_ms is None:
-                lost_offsets.add_gap(kafka_partition, start)
-            if last < end:
-                lost_offsets.add_early_end(kafka_partition, last, end)
-    first_offsets = {kafka_partition: start for kafka_partition, (start, _) in bounds.items()}
+            oldest_offset, newest_offset = bounds[kafka_partition]
+            if oldest_offset and since_ms is None:
+                lost_offsets.add_gap(kafka_partition, oldest_offset)
+            if newest_offset < end:
+                lost_offsets.add_early_end(kafka_partition, newest_offset, end)
+    first_offsets = {
+        kafka_partition: oldest_offset for kafka_partition, (oldest_offset, _) in bounds.items()
+    }
     if since_ms is not None:
         # A partition without a message at or after that time has no such offset.
-        last_offsets = {kafka_partition: last for kafka_partition, (_, last) in bounds.items()}
+        newest_offsets = {
+            kafka_partition: newest_offset for kafka_partition, (_, newest_offset) in bounds.items()
+        }
         times = dict.fromkeys(furthest_ends, since_ms)
         with SourceConnection(source_config) as connection:
-            first_offsets = last_offsets | connection.offsets_since(times)
+            first_offsets = newest_offsets | connection.offsets_since(times)
     end_offsets = {
         kafka_partition: min(end, bounds[kafka_partition][1])
         for kafka_partition, end in furthest_ends.items()

@@ -61,10 +61,10 @@ def run(settings: JobSettings, clock: Clock) -> None:
         observers = stack.enter_context(
             job_observers(job_tables, stream_config, settings.secrets, clock, settings.events_file)
         )
-        checkpoint = partial(session_starter.folder, session_starter.checkpoint)
+        open_checkpoint = partial(session_starter.open_folder, session_starter.checkpoint_location)
         history = observers.events.history
         stack.enter_context(
-            page_of_job(settings.shown_job, stream_config, checkpoint, clock, history)
+            page_of_job(settings.shown_job, stream_config, open_checkpoint, clock, history)
         )
         ingest(job_tables, stream_config, session_starter, observers, clock)
 

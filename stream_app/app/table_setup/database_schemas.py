@@ -52,14 +52,16 @@ def database_table_schema(
     Raises:
         UsageError: there is no description, or the described columns do not suffice for the table.
     """
-    sync = job_tables.sync
+    sync_config = job_tables.sync
     if not sources:
         raise NoColumnsError
-    source = functools.reduce(merged_source_table, sources.values())
-    renamed = renames_in_new_table(
-        [column.name for column in source.columns], source.primary_keys, renames.of(list(sources))
+    source_table = functools.reduce(merged_source_table, sources.values())
+    aliases = renames_in_new_table(
+        [column.name for column in source_table.columns],
+        source_table.primary_keys,
+        renames.of(list(sources)),
     )
-    source = with_aliases(source, renamed)
+    source_table = with_aliases(source_table, aliases)
     columns = RowType(
         tuple(
             DataField(
@@ -68,19 +70,21 @@ def database_table_schema(
                 data_type=column.data_type,
                 description=column.comment,
             )
-            for field_id, column in enumerate(source.columns)
+            for field_id, column in enumerate(source_table.columns)
         )
     )
-    columns, inapplicable_rules = columns_with_made(sync, name, columns)
-    layout = new_table(sync.table_rules, name, min(sources), columns.names, source.primary_keys)
-    check_made_keys(sync, name, columns, layout.primary_keys)
+    columns, inapplicable_rules = columns_with_made(sync_config, name, columns)
+    layout = new_table(
+        sync_config.table_rules, name, min(sources), columns.names, source_table.primary_keys
+    )
+    check_made_keys(sync_config, name, columns, layout.primary_keys)
     for remark in (*inapplicable_rules, *layout.remarks):
         _LOG.info("the table %s: %s", name, remark)
     return new_table_schema(
         columns=columns,
         primary_keys=layout.primary_keys,
         partition_keys=layout.partition_keys,
-        options={**layout.options, **options_of_renamed(renamed)},
+        options={**layout.options, **options_of_renamed(aliases)},
         time_ms=clock.now_ms(),
     )
 

@@ -81,7 +81,7 @@ class DatabaseTables:
     Attributes:
         state_file: the job's state in its checkpoint.
         feed_of: makes the feed of a table with a given name.
-        quarantine: stores an epoch's messages that belong to no table.
+        write_unassigned: stores an epoch's messages that belong to no table.
         first_messages: messages whose tables are created when the job starts; columns of
             `MESSAGE_SCHEMA`.
     """
@@ -90,7 +90,7 @@ class DatabaseTables:
     state_file: JobStateFile
     clock: Clock
     feed_of: Callable[[str, FileStoreTable], TableFeed]
-    quarantine: Callable[[int, pa.Table], None]
+    write_unassigned: Callable[[int, pa.Table], None]
     first_messages: pa.Table = field(default_factory=MESSAGE_SCHEMA.empty_table)
     _targets: dict[Origin, str] = field(init=False)
     _refusal_reasons: dict[Origin, str] = field(init=False, default_factory=dict)
@@ -98,7 +98,7 @@ class DatabaseTables:
     _compared_tables: set[str] = field(init=False, default_factory=set)
     _ghosts: set[Origin] = field(init=False, default_factory=set)
     # Tables whose messages `splitter` has left in the topic; they count towards `sync.max-tables`.
-    _held_tables: frozenset[str] = field(init=False, default=frozenset())
+    _held_names: frozenset[str] = field(init=False, default=frozenset())
     _full_reason: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -169,15 +169,15 @@ class DatabaseTables:
         )
 
     def begin_with(
-        self, tables: Mapping[str, Mapping[Origin, SourceTable]]
+        self, sources_of: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
         """Create or open tables before their first message, and store them in the job's state.
 
         Args:
-            tables: the table's name → its source tables.
+            sources_of: the table's name → its source tables.
         """
         tables_by_name = {}
-        for name, sources in tables.items():
+        for name, sources in sources_of.items():
             tables_by_name[name] = self._create(name, partial(dict, sources), NO_RENAMES)
             self._targets.update(dict.fromkeys(sources, name))
         self._write_origins({})
@@ -186,18 +186,18 @@ class DatabaseTables:
     def splitter(
         self,
         feeds: Sequence[TableFeed],
-        held_tables: frozenset[str] = frozenset(),
+        held_names: frozenset[str] = frozenset(),
         uncreated: Mapping[Origin, str] | None = None,
     ) -> OriginSplitter:
         """See `NewcomerCreator.splitter`."""
-        self._held_tables = held_tables
+        self._held_names = held_names
         assignment = Assignment(
             rules=self.job_tables.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
             targets=self._targets_for_tasks(),
             refused={**self._refusal_reasons, **(uncreated or {})},
             reported_ghosts=frozenset(self._ghosts),
-            held_tables=held_tables,
+            held_tables=held_names,
             full_reason=self._full_reason,
         )
         share = self.job_tables.share
@@ -224,7 +224,7 @@ class DatabaseTables:
         self._write_origins(
             {origin: batch.column("reason")[0].as_py() for origin, batch in batches}
         )
-        self.quarantine(epoch, messages)
+        self.write_unassigned(epoch, messages)
 
     def _assign_messages(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
@@ -250,7 +250,7 @@ class DatabaseTables:
 
     def _take_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
         """Return whether the limit allows the table; warn of the first table beyond it."""
-        names = {*self._targets.values(), *self._held_tables, *new_names}
+        names = {*self._targets.values(), *self._held_names, *new_names}
         limit = TableLimit(self.job_tables.sync.max_tables)
         if limit.has_room(name, names, len(self._refusal_reasons)):
             return True
@@ -350,5 +350,5 @@ def _with_configured_options(
     return with_configuration(table, {**options, **table_options})
 
 
-def _targets_in(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
-    return {origin: name for name, origins in tables.items() for origin in origins}
+def _targets_in(by_table: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
+    return {origin: name for name, origins in by_table.items() for origin in origins}

@@ -27,7 +27,7 @@ from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.message_format import FormatSetup, Notice, SourceFacts, SourceSurvey
 from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.clock import Clock
-from stream_app.epochs.rounds.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
+from stream_app.epochs.rounds.source_table_check import SHARDS_FIX, distinct_tables, verdict_on
 from stream_app.errors import UsageError
 from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import RowType
@@ -55,14 +55,14 @@ def check_first_messages(
     setup: FormatSetup,
     messages: Mapping[str, pa.RecordBatch],
     *,
-    reads_them: bool,
+    reads_first: bool,
 ) -> None:
     """Check the messages at both ends of each topic.
 
     Args:
         setup: the setup of the format, for the existing or future table.
         messages: the messages of each topic, by topic.
-        reads_them: whether the job will certainly read these messages.
+        reads_first: whether the job will certainly read these messages.
 
     Raises:
         UsageError: the job reads the messages, and they belong to several source tables, or one of
@@ -70,7 +70,7 @@ def check_first_messages(
     """
     survey = format_named(format_name).survey(setup, messages)
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
-        if reads_them and notice.stops:
+        if reads_first and notice.stops:
             raise UsageError(notice.problem, where=notice.where, fix=notice.fix)
         log_notice(notice)
 
@@ -101,7 +101,7 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
     yield Notice(
         problem=f"the topics have {len(tables)} tables of the source: {table_names}",
         where="source.topics",
-        fix=SHARDS_REMEDY,
+        fix=SHARDS_FIX,
         stops=verdict.is_refused,
     )
 
@@ -112,14 +112,14 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
     Args:
         messages: a sample of messages; columns of `MESSAGE_SCHEMA`.
     """
-    sync = job_tables.sync
+    sync_config = job_tables.sync
     count = 0
     batches = list(messages_by_origin(job_tables.source.facts.origins, messages))
-    _warn_if_all_are_left_out(sync, [origin for origin, _ in batches])
+    _warn_if_all_are_left_out(sync_config, [origin for origin, _ in batches])
     for root, leaves in partition_roots(tables_in_messages(dict(batches))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
     # The survey compares names as the source spells them.
-    as_spelled = replace(job_tables, sync=replace(sync, case_sensitive=True))
+    as_spelled = replace(job_tables, sync=replace(sync_config, case_sensitive=True))
     for origin, batch in batches:
         location = as_spelled.target_path(origin)
         if location is None:
@@ -130,9 +130,9 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
             schema = database_table_schema(as_spelled, name, sources, clock)
         except UsageError:
             continue  # reported when the table is created
-        source = as_spelled.source_of(name)
-        setup = format_setup(source, job_tables.table_config(name, schema.fields), schema)
-        survey = format_named(source.format).survey(setup, {str(origin): batch})
+        source_config = as_spelled.source_of(name)
+        setup = format_setup(source_config, job_tables.table_config(name, schema.fields), schema)
+        survey = format_named(source_config.format).survey(setup, {str(origin): batch})
         for notice in survey.notices():
             count += 1
             if count <= _NOTICES_MAX:

@@ -45,10 +45,10 @@ def with_newly_refused(
 
 def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:
     """Return source table → reason, for those that the job should store but cannot."""
-    stored_origins = state.origins
+    targets = state.origins
     return {
         origin: reason
         for origin, reason in sorted(state.refused_tables.items())
-        if origin not in stored_origins
-        and not isinstance(decide_target(rules, origin, stored_origins), LeftOutTable | GhostTable)
+        if origin not in targets
+        and not isinstance(decide_target(rules, origin, targets), LeftOutTable | GhostTable)
     }

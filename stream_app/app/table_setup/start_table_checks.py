@@ -53,10 +53,10 @@ class CheckedTable:
         return self.table.schema
 
     def begin_with(
-        self, tables: Mapping[str, Mapping[Origin, SourceTable]]
+        self, sources_of: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
         """See `PreparedTables.begin_with`; the table exists already."""
-        return dict.fromkeys(tables, self.table)
+        return dict.fromkeys(sources_of, self.table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class SampledDatabase:
         first_messages: the messages from which tables are made; `MESSAGE_SCHEMA`.
     """
 
-    database: WholeDatabase
+    job_tables: WholeDatabase
     first_messages: pa.Table
 
 
@@ -95,7 +95,7 @@ def checked_tables(
     match job_tables:
         case SingleTable():
             schema = configured_schema(job_tables.table, clock)
-            warnings = _column_warnings(job_tables, topics, schema, reads_them=reads_first)
+            warnings = _column_warnings(job_tables, topics, schema, reads_first=reads_first)
             return CheckedTable(open_or_create_table(job_tables, schema, clock), warnings)
         case WholeDatabase() if reads_first and topics:
             messages = in_one_table(first_messages(job_tables.source, topics))
@@ -110,13 +110,13 @@ def _column_warnings(
     topics: Mapping[str, TopicInfo],
     schema: TableSchema,
     *,
-    reads_them: bool,
+    reads_first: bool,
 ) -> Sequence[JobWarning]:
     """Check the first messages against the table, and return warnings about their columns."""
     if not topics:
         return ()
     setup = format_setup(job_tables.source, job_tables.table, schema)
     messages = first_messages(job_tables.source, topics)
-    check_first_messages(job_tables.source.format, setup, messages, reads_them=reads_them)
+    check_first_messages(job_tables.source.format, setup, messages, reads_first=reads_first)
     remarks = first_remarks(job_tables.source.facts, in_one_table(messages), schema.fields)
     return column_warnings(job_tables.name, remarks, job_tables.full_key)

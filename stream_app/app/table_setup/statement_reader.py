@@ -76,7 +76,7 @@ def evolution_of(
 ) -> SchemaEvolution | None:
     """Return the schema evolution of a job's table, or None if its schema stays fixed."""
     settings = row_settings(job_tables, table)
-    if settings.evolution is None:
+    if settings.evolution_rules is None:
         return None
     rename_rules = None
     reaction = job_tables.renames_of(name)
@@ -89,5 +89,5 @@ def evolution_of(
             now_ms=now_ms,
         )
     return SchemaEvolution(
-        settings.evolution, job_tables.full_name(name), job_tables.full_key, rename_rules
+        settings.evolution_rules, job_tables.full_name(name), job_tables.full_key, rename_rules
     )

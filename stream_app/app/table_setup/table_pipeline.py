@@ -119,7 +119,7 @@ class RowSettings:
         return replace(pipeline.with_steps(steps), own_message_decoder=self._own_message_decoder())
 
     @property
-    def evolution(self) -> EvolutionRules | None:
+    def evolution_rules(self) -> EvolutionRules | None:
         """The rules by which the table follows its source, or None if it does not follow it."""
         return evolution_rules(self.source_config, self.table_config.made_columns)
 
@@ -165,11 +165,11 @@ class RowSettings:
             restores=self.restores,
         )
         is_described = StepPlace.DESCRIBED_COLUMNS not in self.left_out_steps
-        evolution = self.evolution if is_described else None
+        evolution_rules = self.evolution_rules if is_described else None
         return replace(
             setup,
             keep_update_before=setup.keep_update_before and self.keeps_update_before,
-            mapping_options=None if evolution is None else evolution.options,
+            mapping_options=None if evolution_rules is None else evolution_rules.options,
         )
 
     def _own_message_decoder(self) -> OwnMessageDecoder | None:
@@ -186,11 +186,11 @@ class RowSettings:
         if not made_columns:
             return None
         facts = source_facts(self.source_config.format, self.source_config.format_options)
-        source_setup = whole_setup(self.source_config, self.schema)
+        table_setup = whole_setup(self.source_config, self.schema)
         try:
             made_columns.columns(self.schema.fields, arrow_type)  # raises if one cannot be made
             return made_columns_step(
-                made_columns, source_setup, facts, arrow_type, self.clock.now_ms
+                made_columns, table_setup, facts, arrow_type, self.clock.now_ms
             )
         except DefinitionError as error:
             raise UsageError(
@@ -208,7 +208,7 @@ class RowSettings:
         """
         if self.table_config.filter is None:
             return None
-        source, made_columns = self.source_config, self.table_config.made_columns
+        source_config, made_columns = self.source_config, self.table_config.made_columns
         keys = self.schema.primary_keys
         shared_columns = {
             *keys,
@@ -221,7 +221,9 @@ class RowSettings:
         ]
         if not terms:
             return None
-        has_whole_before = format_named(source.format).has_whole_before(source.format_options)
+        has_whole_before = format_named(source_config.format).has_whole_before(
+            source_config.format_options
+        )
         row_columns = KnownColumns.IMAGES if has_whole_before else KnownColumns.NEWEST
         return FilterStep(
             condition=to_expression(And(tuple(terms))),
@@ -238,14 +240,14 @@ class RowSettings:
 
     def _narrowed_columns(self) -> Step | None:
         """Return the step that quarantines values which a type change has cut, or None."""
-        evolution = self.evolution
-        if evolution is None or not evolution.quarantines:
+        evolution_rules = self.evolution_rules
+        if evolution_rules is None or not evolution_rules.quarantines:
             return None
         options = self.source_config.format_options
         return NarrowedColumnStep(
             facts=source_facts(self.source_config.format, options),
             schema=self.schema,
-            rules=evolution,
+            rules=evolution_rules,
             type_times_ms=self.column_times(),
             aliases={
                 **earlier_column_names(self.source_config, self.schema),

@@ -84,7 +84,7 @@ class JobSite(Site):
         history: the history of the job in this process, or None.
         ask_ends: returns the topics' ends, or None after a call with the reason. By default it
             asks the broker.
-        read: reads ranges of the topics for a replay; None uses the native reader.
+        read_range: reads ranges of the topics for a replay; None uses the native reader.
     """
 
     def __init__(
@@ -95,10 +95,10 @@ class JobSite(Site):
         history: EpochHistory | None = None,
         *,
         ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None,
-        read: ReadRange | None = None,
+        read_range: ReadRange | None = None,
     ) -> None:
-        self.job, self.checkpoint, self.clock = shown_job, checkpoint, clock
-        self._history, self._read = history, read
+        self.shown_job, self.checkpoint, self.clock = shown_job, checkpoint, clock
+        self._history, self._read_range = history, read_range
         self._ask_ends = ask_ends or partial(source_ends, shown_job.job_tables.source)
         self._ends = _CachedResult(self._ask_for_ends, clock)
         self._cached_newest_ms = _CachedResult(lambda: self._status(None).newest_ms(), clock)
@@ -115,12 +115,12 @@ class JobSite(Site):
     @property
     def title(self) -> str:
         """See `Site.title`."""
-        return self.job.job_tables.name
+        return self.shown_job.job_tables.name
 
     @property
     def secrets(self) -> Secrets:
         """See `Site.secrets`."""
-        return self.job.secrets
+        return self.shown_job.secrets
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
@@ -169,11 +169,11 @@ class JobSite(Site):
 
     def settings(self) -> Mapping[str, Mapping[str, str]]:
         """See `Site.settings`."""
-        return self.job.settings
+        return self.shown_job.settings
 
     def quarantine(self, name: str) -> Quarantine | None:
         """See `Site.quarantine`."""
-        folder, job_tables = self.job.quarantine, self.job.job_tables
+        folder, job_tables = self.shown_job.quarantine, self.shown_job.job_tables
         if folder is None or not (name or job_tables.separates_tables):
             return None
         return open_quarantine(
@@ -196,14 +196,14 @@ class JobSite(Site):
         """See `Site.replay`."""
         if name:
             self._path(name)
-        job_tables, folder = self.job.job_tables, self.job.quarantine
+        job_tables, folder = self.shown_job.job_tables, self.shown_job.quarantine
         if folder is None or self.quarantine(name) is None:
             raise UsageError(
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
             )
         quarantine = open_quarantine(folder, job_tables.file_system)
         replays = job_record_replays(
-            job_tables, quarantine, self._name_in_job(name) or None, self._read
+            job_tables, quarantine, self._name_in_job(name) or None, self._read_range
         )
         if not replays:
             yield "no record belongs to a table of the job by the rules of today"
@@ -213,7 +213,7 @@ class JobSite(Site):
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
-        job_tables = self.job.job_tables
+        job_tables = self.shown_job.job_tables
         name_in_job = self._name_in_job(name) or name
         yield from resume_tables(
             self.checkpoint, job_tables.checkpoint, [name_in_job], self.clock.now_ms()
@@ -221,20 +221,20 @@ class JobSite(Site):
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""
-        job_tables, path = self.job.job_tables, self._path(name)
+        job_tables, path = self.shown_job.job_tables, self._path(name)
         arguments = [str(job_identifier(job_tables, path)) if job_tables.catalog else path]
-        for key, value in self.job.spark_settings.items():
+        for key, value in self.shown_job.spark_settings.items():
             if not is_secret(key):
                 arguments += ["--set", f"{key}={value}"]
-        variables = file_io_variables(self.job.job_tables.file_system)
+        variables = file_io_variables(self.shown_job.job_tables.file_system)
         return arguments, {**variables, **catalog_variables(job_tables.catalog)}
 
     def _name_in_job(self, name: str) -> str:
         """Return a table's name in the job; empty for a table of another database."""
-        return self.job.job_tables.own_name(name) or ""
+        return self.shown_job.job_tables.own_name(name) or ""
 
     def _state_key(self, name: str) -> str:
-        return self.job.job_tables.state_key(self._name_in_job(name))
+        return self.shown_job.job_tables.state_key(self._name_in_job(name))
 
     def _path(self, name: str) -> str:
         path = self._status(None).paths().get(self._name_in_job(name))
@@ -248,9 +248,9 @@ class JobSite(Site):
         """Return the status under its name on pages, with the compactions of this process's job."""
         if status.state is JobTableState.REFUSED:
             return replace(status, reason=refused_reason(status.reason or ""))
-        status = replace(status, table=self.job.job_tables.full_name(status.table))
+        status = replace(status, table=self.shown_job.job_tables.full_name(status.table))
         if status.state is JobTableState.MISSING:
-            has_database = self.job.job_tables.separates_tables
+            has_database = self.shown_job.job_tables.separates_tables
             fix = _MISSING_IN_DATABASE_FIX if has_database else _MISSING_TABLE_FIX
             return replace(status, reason=f"{status.reason}\nto fix: {fix}")
         activity = self.activity_of(status.table)
@@ -261,7 +261,7 @@ class JobSite(Site):
 
     def _counts_runs(self, path: str) -> bool:
         """Return whether the sorted runs of the table in a folder are counted from manifests."""
-        state_key = self.job.job_tables.state_key(path.rsplit("/", 1)[-1])
+        state_key = self.shown_job.job_tables.state_key(path.rsplit("/", 1)[-1])
         activity = None if self._history is None else self._history.activity_of(state_key)
         return activity is None or not activity.metrics.buckets
 
@@ -270,17 +270,17 @@ class JobSite(Site):
         ages = [status.changed_s for status in tables if status.changed_s is not None]
         return JobGlance(
             is_here=self._history is not None,
-            max_staleness_s=self.job.max_staleness_s,
+            max_staleness_s=self.shown_job.max_staleness_s,
             changed_s=min(ages, default=None),
             ends_problem=self.ends_problem,
         )
 
     def _open(self, path: str) -> FileStoreTable:
-        return open_job_table(self.job.job_tables, path, self.clock)
+        return open_job_table(self.shown_job.job_tables, path, self.clock)
 
     def _status(self, ends: Offsets | None) -> JobStatus:
         return JobStatus(
-            job_tables=self.job.job_tables,
+            job_tables=self.shown_job.job_tables,
             checkpoint=self.checkpoint,
             ends=ends,
             now_ms=self.clock.now_ms(),

@@ -105,13 +105,13 @@ class TablePage:
 def table_page(
     name: str,
     table: FileStoreTable,
-    quarantine: Callable[[], Quarantine | None],
+    open_quarantine: Callable[[], Quarantine | None],
     activity: TableActivity | None = None,
 ) -> TablePage:
     """Read a page, without opening data files. An unreadable part does not hide the others.
 
     Args:
-        quarantine: opens the quarantine of the table.
+        open_quarantine: opens the quarantine of the table.
         activity: the compactions of the job in this process.
     """
     parts = PartReader()
@@ -147,7 +147,7 @@ def table_page(
         lists=list(_lists(table, latest_snapshot, compactions, runs, parts)),
         quarantined=parts.values(
             "quarantine",
-            lambda: quarantined_kinds(frozenset(newest_epochs(table.snapshots)), quarantine),
+            lambda: quarantined_kinds(frozenset(newest_epochs(table.snapshots)), open_quarantine),
         ),
         problems=parts.problems(),
     )
@@ -338,8 +338,8 @@ def _lists(
         rows = parts.value(title.lower(), partial(listing, name, table, latest_snapshot))
         if rows is not None:
             shown_rows = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
-            end = "latest" if name in ("snapshots", "schemas") else "last"
-            yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=end)
+            which = "latest" if name in ("snapshots", "schemas") else "last"
+            yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=which)
     shown_rows = Listing(TreeRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown_rows, total=len(runs))
     if latest_snapshot is not None:

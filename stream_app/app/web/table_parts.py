@@ -188,7 +188,7 @@ class QuarantinedKind:
 
 
 def quarantined_kinds(
-    committed_users: Collection[str], quarantine: Callable[[], Quarantine | None]
+    committed_users: Collection[str], open_quarantine: Callable[[], Quarantine | None]
 ) -> list[QuarantinedKind]:
     """Return the newest unresolved records by kind of reason, the most frequent first.
 
@@ -198,10 +198,10 @@ def quarantined_kinds(
     Raises:
         CorruptFileError: a file in the folder does not belong to a quarantine.
     """
-    folder = quarantine()
-    if folder is None:
+    quarantine = open_quarantine()
+    if quarantine is None:
         return []
-    records = folder.iterate_unresolved(committed_users, newest_first=True)
+    records = quarantine.iterate_unresolved(committed_users, newest_first=True)
     return group_records_by_kind(list(islice(records, QUARANTINED_READ)))
 
 
@@ -220,7 +220,7 @@ def group_records_by_kind(records: Sequence[QuarantinedRecord]) -> list[Quaranti
     is_all = len(records) < QUARANTINED_READ
     return [
         QuarantinedKind(
-            kind=kind, record_count=count, is_all=is_all, examples=tuple(examples[kind])
+            kind=kind, record_count=record_count, is_all=is_all, examples=tuple(examples[kind])
         )
-        for kind, count in counts.most_common()
+        for kind, record_count in counts.most_common()
     ]

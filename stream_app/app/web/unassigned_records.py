@@ -42,8 +42,8 @@ class UnassignedFacts:
 def refused_reason(reason: str) -> str:
     """Return the reason why a source table is refused, with the remedy, for a page."""
     problem, _, fix = reason.partition("; to fix: ")
-    remedy = f"to fix: {fix}; then" if fix else "then"
-    return f"{problem}\n{remedy} {_REPLAY_FIX}"
+    fix_text = f"to fix: {fix}; then" if fix else "then"
+    return f"{problem}\n{fix_text} {_REPLAY_FIX}"
 
 
 def with_refused(
@@ -71,12 +71,12 @@ class UnassignedFactsCache:
     It is thread-safe.
 
     Attributes:
-        quarantine: opens the quarantine; returns None without one.
+        open_quarantine: opens the quarantine; returns None without one.
         origins: extracts the source tables of messages, in the job's format.
         stored_origins: returns the source tables that the job stores.
     """
 
-    quarantine: Callable[[], Quarantine | None]
+    open_quarantine: Callable[[], Quarantine | None]
     origins: Callable[[pa.RecordBatch], Origins]
     stored_origins: Callable[[], Collection[Origin]]
     _files: Hashable = field(init=False, default=None)
@@ -85,7 +85,7 @@ class UnassignedFactsCache:
     def facts(self) -> UnassignedFacts:
         """Return the facts about the folder's present records."""
         try:
-            quarantine = self.quarantine()
+            quarantine = self.open_quarantine()
             if quarantine is None:
                 return UnassignedFacts()
             statuses = quarantine.file_io.list_status(quarantine.location)

@@ -96,8 +96,8 @@ class _PairedRows(NamedTuple):
         record_of_row: Int64s = np.full(len(self.old.values), -1, np.int64)
         paired_records = np.flatnonzero(self.old_indices >= 0)
         record_of_row[self.old_indices[paired_records]] = paired_records
-        null_records = (record_of_row[rows] for rows in messages.nulls["old"])
-        return [records[records >= 0] for records in null_records], ()
+        nulls = (record_of_row[rows] for rows in messages.nulls["old"])
+        return [records[records >= 0] for records in nulls], ()
 
 
 def images_of(
@@ -126,8 +126,8 @@ def images_of(
     previous_columns = [
         values_at(column, paired_rows.old_indices) for column in children_of(old_rows.values)
     ]
-    null_records, unreadable_messages = paired_rows.explicit_nulls(messages, table, is_paired)
-    before = fill_up(previous_columns, after, null_records)
+    nulls, unreadable_messages = paired_rows.explicit_nulls(messages, table, is_paired)
+    before = fill_up(previous_columns, after, nulls)
     suspects[list(unreadable_messages)] = True
     suspects[message_indices[~paired_rows.are_objects()]] = True
     is_one_to_one = bool((data_rows.counts == 1).all())

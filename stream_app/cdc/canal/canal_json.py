@@ -265,7 +265,7 @@ CANAL_JSON = DialectDeclaration(
     "messages are read.",
     options=_OPTIONS,
     make_dialect=lambda _: CanalDialect(),
-    encoding_of=_default,
+    default_encoding=_default,
     origins=_ORIGINS.origins,
     change_times=partial(change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]),
     has_whole_before=_has_whole_before,

@@ -61,7 +61,7 @@ def cast_column(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> 
 
     Args:
         json_kind: the JSON kind of its values.
-        wire: the values as `reading.wire_type(kind)`, or all null.
+        wire: the values as `reading.wire_type(json_kind)`, or all null.
 
     Returns:
         The values as `reading.arrow_type`, null where the JSON value is null or has failed; and the

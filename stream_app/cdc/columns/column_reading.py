@@ -309,6 +309,6 @@ def parsed_row_fields(
 ) -> list[pa.Field]:
     """Return the Arrow fields in which a row is parsed, if its columns have these kinds."""
     return [
-        pa.field(reading.name, reading.wire_type(kind))
-        for reading, kind in zip(readings, json_kinds, strict=True)
+        pa.field(reading.name, reading.wire_type(json_kind))
+        for reading, json_kind in zip(readings, json_kinds, strict=True)
     ]

@@ -195,12 +195,12 @@ def cast_cells(
     reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None], cast_alone: CastAlone
 ) -> CastResult:
     """Cast values that were read one by one; None is null."""
-    wires_by_kind, problems = group_cells_by_kind(reading, cells)
+    wire_values_by_kind, problems = group_cells_by_kind(reading, cells)
     failed: Bools = np.zeros(len(cells), np.bool_)
     failed[list(problems)] = True
     values = pa.nulls(len(cells), reading.arrow_type)
-    for kind, wires in wires_by_kind.items():
-        part, part_failed = cast_alone(reading, kind, wires)
+    for json_kind, wire_values in wire_values_by_kind.items():
+        part, part_failed = cast_alone(reading, json_kind, wire_values)
         values = pc.coalesce(values, part)
         if part_failed is not None:
             failed |= part_failed

@@ -65,13 +65,13 @@ def group_cells_by_kind(
         if cell is None or cell[0] is JsonKind.NULL:
             continue
         try:
-            kind, value = wire_value(reading, *cell)
+            json_kind, value = wire_value(reading, *cell)
         except ValueError as problem:
             problems[row] = str(problem)
             continue
-        if kind not in wire_values:  # no setdefault: it would make a list for each cell
-            wire_values[kind] = [None] * len(cells)
-        wire_values[kind][row] = value
+        if json_kind not in wire_values:  # no setdefault: it would make a list for each cell
+            wire_values[json_kind] = [None] * len(cells)
+        wire_values[json_kind][row] = value
     return wire_values, problems
 
 

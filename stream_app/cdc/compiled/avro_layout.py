@@ -76,10 +76,10 @@ class AvroColumn:
     count: int
 
     @property
-    def present(self) -> Bools:
+    def has_value(self) -> Bools:
         """The mask of records that have a value, bool [count]."""
-        present: Bools = self.cells.states[self.index, : self.count] == VALUE
-        return present
+        has_value: Bools = self.cells.states[self.index, : self.count] == VALUE
+        return has_value
 
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""
@@ -216,12 +216,12 @@ class AvroLayout:
             before_at=before_at[:row_count],
             after_at=after_at[:row_count],
             columns={
-                name: AvroColumn(data_type, cells, (data, copied_bytes), index, image_count)
-                for name, (index, data_type) in self.column_cells.items()
+                name: AvroColumn(avro_type, cells, (data, copied_bytes), index, image_count)
+                for name, (index, avro_type) in self.column_cells.items()
             },
             texts={
-                path: AvroColumn(data_type, cells, (data, copied_bytes), index, row_count)
-                for path, (index, data_type) in self.text_cells.items()
+                path: AvroColumn(avro_type, cells, (data, copied_bytes), index, row_count)
+                for path, (index, avro_type) in self.text_cells.items()
             },
         )
 
@@ -265,30 +265,30 @@ class _AvroSteps:
 
     def _add_value(self, declared_type: AvroType, path: _Path, *, in_image: bool) -> None:
         """Append the steps that read a value; for a record those of all its fields."""
-        null_branch, data_type = _split_nullable(declared_type)
+        null_branch, avro_type = _split_nullable(declared_type)
         is_column = in_image and len(path) == 1 and path[0] in self.column_digits
-        if data_type.kind == "record" and not is_column:
+        if avro_type.kind == "record" and not is_column:
             step = self._append_step(RECORD, null_branch)
-            for name, inner in _fields_of(data_type):
-                self._add_value(inner, (*path, name), in_image=in_image)
+            for name, field_type in _fields_of(avro_type):
+                self._add_value(field_type, (*path, name), in_image=in_image)
             self.steps[step][2] = len(self.steps)
             return
-        if data_type.kind not in _STEP_KINDS:
+        if avro_type.kind not in _STEP_KINDS:
             raise _UnsupportedError
-        column, kind = _NO_COLUMN, _STEP_KINDS[data_type.kind]
+        column, kind = _NO_COLUMN, _STEP_KINDS[avro_type.kind]
         if is_column:
             column = list(self.column_digits).index(path[0])
             digits = self.column_digits[path[0]]
             kind = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else kind
-            first_type = self.column_cells.setdefault(path[0], (column, data_type))[1]
-            if first_type.kind != data_type.kind or (
-                data_type.kind == "enum" and first_type.symbols != data_type.symbols
+            first_type = self.column_cells.setdefault(path[0], (column, avro_type))[1]
+            if first_type.kind != avro_type.kind or (
+                avro_type.kind == "enum" and first_type.symbols != avro_type.symbols
             ):
                 raise _UnsupportedError  # the images declare different types
-        elif not in_image and path in self.texts and data_type.kind in _TEXT_KINDS:
+        elif not in_image and path in self.texts and avro_type.kind in _TEXT_KINDS:
             column = len(self.column_digits) + self.texts.index(path)
-            self.text_cells[path] = column, data_type
-        self.steps.append([kind, null_branch, _argument(data_type), column])
+            self.text_cells[path] = column, avro_type
+        self.steps.append([kind, null_branch, _argument(avro_type), column])
 
 
 def _split_nullable(declared_type: AvroType) -> tuple[int, AvroType]:

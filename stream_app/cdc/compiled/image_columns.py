@@ -180,7 +180,7 @@ class ImageLayout:
         text_layout.parse_rows(data, np.array([0, len(text)], np.int64))
         count_byte(data, 0)
 
-    def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ImageColumns | None:
+    def parse(self, data: Bytes, starts: Int64s, tail_starts: Int64s) -> ImageColumns | None:
         """Parse ``{"before":…,"after":…`` of n messages; None if one pass cannot hold their cells.
 
         Two messages, of which the second is not JSON::
@@ -195,8 +195,8 @@ class ImageLayout:
         Args:
             data: uint8; all messages.
             starts: int64 [n]; where each message begins.
-            lasts: int64 [n]; where its tail begins: a comma and a quote, of `TAIL_MIN` bytes or
-                more, all of them in the data.
+            tail_starts: int64 [n]; where its tail begins: a comma and a quote, of `TAIL_MIN` bytes
+                or more, all of them in the data.
         """
         count, width = len(starts), 2 * len(starts)
         if width * len(self.types) > _CELLS_MAX:
@@ -204,7 +204,7 @@ class ImageLayout:
         cells = ImageCells.for_columns(len(self.types), width)
         heads = HeadPositions(
             starts + data.ctypes.data,
-            lasts + data.ctypes.data,
+            tail_starts + data.ctypes.data,
             np.empty(count, np.int64),
             np.empty(count, np.int64),
             np.zeros(count, np.int64),

@@ -157,10 +157,10 @@ class MadeColumns:
             make(name, METADATA[key].data_type)
         for definition in self.definitions:
             try:
-                argument = self._argument(definition, types)
+                argument_type = self._argument(definition, types)
                 make(
                     definition.name,
-                    applied_function(definition, argument, arrow_type_of).result_type,
+                    applied_function(definition, argument_type, arrow_type_of).result_type,
                 )
             except DefinitionError as error:
                 raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
@@ -223,9 +223,9 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
 def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
     """Return the problem that a definition has with each type of its column; empty without one."""
     problems: Counter[str] = Counter()
-    for data_type in _SAMPLE_TYPES:
+    for argument_type in _SAMPLE_TYPES:
         try:
-            applied_function(definition, data_type, arrow_type_of)
+            applied_function(definition, argument_type, arrow_type_of)
             return ""
         except DefinitionError as error:
             problems[str(error)] += 1

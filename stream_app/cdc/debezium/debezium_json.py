@@ -72,7 +72,7 @@ class DebeziumJson:
     def __init__(
         self,
         setup: FormatSetup,
-        options: DebeziumOptions | None = None,
+        checked_options: DebeziumOptions | None = None,
         fields: Mapping[str, ConnectField] | None = None,
     ) -> None:
         """Use the setup's options, unless others are given.
@@ -80,12 +80,14 @@ class DebeziumJson:
         Args:
             fields: the columns of messages without a schema of their own; None if unknown.
         """
-        self._options = options or parse_options(setup.options, setup.columns)
+        self._checked_options = checked_options or parse_options(setup.options, setup.columns)
         self._readings = column_readings(
-            setup, self._options.encodings, partial(default_encoding, modes=self._options.values)
+            setup,
+            self._checked_options.encodings,
+            partial(default_encoding, modes=self._checked_options.values),
         )
-        rules = key_rules(self._options, setup.primary_keys, setup.traits)
-        policy = self._options.column_policy(setup.columns)
+        rules = key_rules(self._checked_options, setup.primary_keys, setup.traits)
+        policy = self._checked_options.column_policy(setup.columns)
         self._settings = DecodeSettings(
             row_rules=RowRules(
                 schema=change_schema(setup.arrow_schema),
@@ -97,12 +99,12 @@ class DebeziumJson:
             policy=policy,
             key_rules=rules,
             reads_tables=not setup.traits.merges_shards,
-            placeholder=self._options.placeholder,
+            placeholder=self._checked_options.placeholder,
             restored_columns=setup.traits.restored_columns
-            if self._options.looks_up
+            if self._checked_options.looks_up
             else frozenset(),
         )
-        self._keys = KeyCheck(rules, self._options.quarantines_unproven)
+        self._keys = KeyCheck(rules, self._checked_options.quarantines_unproven)
         self._fields = fields or {}
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
         self._groups: dict[bytes, FastGroup] = {}
@@ -140,7 +142,7 @@ class DebeziumJson:
             messages=messages,
             section=SECTION,
             policy=self._settings.policy,
-            on_truncate=self._options.on_truncate,
+            on_truncate=self._checked_options.on_truncate,
             skipped_count=messages.column("value").null_count,
         )
 
@@ -159,20 +161,20 @@ class DebeziumJson:
         return self._keys.uncertain_reasons(outcome.messages, message_indices, questions)
 
     def _readings_for(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
-        options = self._options
+        checked_options = self._checked_options
         return apply_schema(
             self._readings,
             fields,
-            options.encodings,
-            sends_bytes=options.sends_bytes,
-            writes_times=options.writes_times,
+            checked_options.encodings,
+            sends_bytes=checked_options.sends_bytes,
+            writes_times=checked_options.writes_times,
         )
 
     def _group(self, prefix: bytes) -> FastGroup:
         if prefix not in self._groups:
             readings = self._readings_for(self._schemas.get(prefix, self._fields))
             fingerprint = hashlib.sha256(prefix).hexdigest()
-            layouts = compiled_layouts(self._options.decoder)
+            layouts = compiled_layouts(self._checked_options.decoder)
             self._groups[prefix] = FastGroup(
                 readings,
                 fingerprint=fingerprint,

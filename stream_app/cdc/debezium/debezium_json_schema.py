@@ -67,10 +67,10 @@ def _check_options(
 
 
 def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJsonFormat:
-    options = _check_options(registries, setup.options, setup.columns)
+    checked_options = _check_options(registries, setup.options, setup.columns)
     schemas = registry_schemas(_NAME, SECTION, registries, setup.options)
     return HeadedJsonFormat(
-        make=partial(_format, schemas, setup, options),
+        make=partial(_format, schemas, setup, checked_options),
         make_deletes=None,
         key_name="",
         schema=change_schema(setup.arrow_schema),
@@ -78,9 +78,9 @@ def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJsonFormat
 
 
 def _format(
-    schemas: Schemas, setup: FormatSetup, options: DebeziumOptions, number: int
+    schemas: Schemas, setup: FormatSetup, checked_options: DebeziumOptions, number: int
 ) -> MessageFormat:
-    return DebeziumJson(setup, options, connect_fields(connect_struct(schemas, number)))
+    return DebeziumJson(setup, checked_options, connect_fields(connect_struct(schemas, number)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,14 +204,14 @@ def parse_options(
 
 
 def key_rules(
-    options: DebeziumOptions, primary_keys: tuple[str, ...], traits: TableTraits
+    checked_options: DebeziumOptions, primary_keys: tuple[str, ...], traits: TableTraits
 ) -> KeyRules:
     """Return the rules of a table. If old rows always stay, no message has to prove its row."""
     return KeyRules(
-        identity=options.identity,
+        identity=checked_options.identity,
         primary_key=frozenset(() if traits.ignores_deletes else primary_keys),
         sequence_fields=frozenset(traits.sequence_fields),
-        source_key=options.source_key,
+        source_key=checked_options.source_key,
     )
 
 

@@ -171,9 +171,9 @@ class _OriginSearch:
 
     def _read_in_columns(self, values: pa.Array, message_indices: Int32s) -> None:
         """Way 2: parse the messages in columns."""
-        for part, rows, columns in parse_by_halves(values, message_indices, _FIELDS):
+        for part, part_indices, columns in parse_by_halves(values, message_indices, _FIELDS):
             if columns is None:
-                self._read_one_by_one(part, rows)
+                self._read_one_by_one(part, part_indices)
                 continue
             op, source, *flat_names = columns
             source_names = children_of(source)
@@ -181,16 +181,16 @@ class _OriginSearch:
             is_flat = ~valid_of(op) & ~valid_of(source) & _is_named(flat_names[-1])
             for mask, names in ((is_envelope, source_names), (is_flat, flat_names)):
                 if mask.any():
-                    self._assign_tables(names, mask, rows)
+                    self._assign_tables(names, mask, part_indices)
             suspects = ~(is_envelope | is_flat)
-            self._read_one_by_one(part.filter(pa.array(suspects)), rows[suspects])
+            self._read_one_by_one(part.filter(pa.array(suspects)), part_indices[suspects])
 
     def _assign_tables(
         self, names: Sequence[pa.Array], mask: Bools, message_indices: Int32s
     ) -> None:
         database, schema, table = (column.filter(pa.array(mask)) for column in names)
         origins = origins_of(database, schema, table, {})
-        codes = np.array([self._code(table) for table in origins.tables], np.int32)
+        codes = np.array([self._code(origin) for origin in origins.tables], np.int32)
         self._codes[message_indices[mask]] = codes[origins.codes]
 
     def _read_one_by_one(self, values: pa.Array, message_indices: Int32s) -> None:

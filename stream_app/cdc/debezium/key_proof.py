@@ -159,7 +159,7 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> st
 def remedies(rules: KeyRules, fields: KeyFields) -> str:
     """Return the options and settings that make such records certain."""
     key_fields = rules.source_key if rules.source_key is not None else fields
-    images_remedy = (
+    images_fix = (
         "set REPLICA IDENTITY FULL on the source table and "
         "source.debezium.replica-identity = 'full', with whole messages (not flattened)"
     )
@@ -174,7 +174,7 @@ def remedies(rules: KeyRules, fields: KeyFields) -> str:
         alternative += (
             "; or, if it lacks only partition columns, set the option partition-lookup = true"
         )
-    return f"{images_remedy}; or {alternative}"
+    return f"{images_fix}; or {alternative}"
 
 
 @dataclass(slots=True)
@@ -210,16 +210,19 @@ class KeyCheck:
         Raises:
             WrongSourceError: a record is uncertain, and must not be quarantined.
         """
-        codes, fields = self._fields(messages, message_indices)
+        codes, all_fields = self._fields(messages, message_indices)
         is_answered = np.array(
-            [[answers(self.rules, question, names) for question in KeyQuestion] for names in fields]
+            [
+                [answers(self.rules, question, fields) for question in KeyQuestion]
+                for fields in all_fields
+            ]
         )
         failed_indices = np.flatnonzero(~is_answered[codes, questions])
         if not len(failed_indices):
             return {}
         cases = {
-            (code, question): (question, names)
-            for code, names in enumerate(fields)
+            (code, question): (question, fields)
+            for code, fields in enumerate(all_fields)
             for question in KeyQuestion
             if not is_answered[code, question]
         }
@@ -246,11 +249,15 @@ class KeyCheck:
 
 
 def _uncertain_error(
-    messages: pa.RecordBatch, row: int, rules: KeyRules, question: KeyQuestion, fields: KeyFields
+    messages: pa.RecordBatch,
+    position: int,
+    rules: KeyRules,
+    question: KeyQuestion,
+    fields: KeyFields,
 ) -> WrongSourceError:
     return WrongSourceError(
         f"the record {uncertainty(rules, question, fields)}",
-        where=message_place(messages, row),
+        where=message_place(messages, position),
         fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sends such "
         f"records to quarantine and continues",
     )

@@ -111,9 +111,11 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
         message_indices = group.message_indices[is_marker]
         is_candidate = looks_like_object(values) & ~are_too_deep(values)
         candidates = values.filter(pa.array(is_candidate))
-        for _, rows, columns in parse_by_halves(candidates, message_indices[is_candidate], _MARKER):
+        for _, part_indices, columns in parse_by_halves(
+            candidates, message_indices[is_candidate], _MARKER
+        ):
             if columns is not None:
-                parts.append((rows.astype(np.int64), columns))
+                parts.append((part_indices.astype(np.int64), columns))
     return [
         gathered_array(
             [(message_indices, columns[field_index]) for message_indices, columns in parts],

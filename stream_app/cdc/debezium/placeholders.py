@@ -157,12 +157,12 @@ def restore_images(
     """
     columns, suspects = list(images.columns), images.suspects
     unchanged: dict[str, Bools] = {}
-    for index, (reading, kind) in enumerate(zip(readings, images.json_kinds, strict=True)):
+    for index, (reading, json_kind) in enumerate(zip(readings, images.json_kinds, strict=True)):
         column = columns[index]
         if pa.types.is_list(column.type):
             is_placeholder = np.append(placeholder.in_lists(column), False)  # for images at -1
             suspects = suspects | is_placeholder[images.before_at] | is_placeholder[images.after_at]
-        if not pa.types.is_string(reading.wire_type(kind)) or not _is_text(column.type):
+        if not pa.types.is_string(reading.wire_type(json_kind)) or not _is_text(column.type):
             continue
         in_column = placeholder.in_column(reading, column)
         if in_column is None:

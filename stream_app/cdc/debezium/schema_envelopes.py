@@ -61,13 +61,13 @@ def split_envelopes(
         values: binary, without nulls.
         schemas: parsed schemas by prefix, kept by the caller from batch to batch.
     """
-    all_positions = np.arange(len(values), dtype=np.int32)
+    all_indices = np.arange(len(values), dtype=np.int32)
     is_enveloped = bools_of(pc.starts_with(values, pattern=_START))
     if not is_enveloped.any():
-        yield PayloadGroup(all_positions, values, b"")
+        yield PayloadGroup(all_indices, values, b"")
         return
     is_plain = ~is_enveloped
-    unsplit, unsplit_indices = _pick(values, all_positions, is_enveloped)
+    unsplit, unsplit_indices = _pick(values, all_indices, is_enveloped)
     schemas_left = SCHEMAS_MAX
     while len(unsplit):
         if not schemas_left:
@@ -86,7 +86,7 @@ def split_envelopes(
         unsplit, unsplit_indices = _pick(unsplit, unsplit_indices, ~has_prefix)
         schemas_left -= 1
     if is_plain.any():
-        plain_values, message_indices = _pick(values, all_positions, is_plain)
+        plain_values, message_indices = _pick(values, all_indices, is_plain)
         yield PayloadGroup(message_indices, plain_values, b"")
 
 

@@ -178,7 +178,7 @@ class DebeziumSurvey:
 def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> DebeziumSurvey:
     """Look at a few messages of each topic."""
     options = parse_options(setup.options, setup.columns)
-    columns, keys = frozenset(setup.columns.names), frozenset(setup.primary_keys)
+    columns, primary_key = frozenset(setup.columns.names), frozenset(setup.primary_keys)
     return DebeziumSurvey(
         rules=key_rules(options, setup.primary_keys, setup.traits),
         quarantines=options.quarantines_unproven,
@@ -186,7 +186,7 @@ def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Debezi
         records_of={
             topic: records
             for topic, batch in messages.items()
-            if (records := seen_records(batch, columns, keys))
+            if (records := seen_records(batch, columns, primary_key))
         },
     )
 
@@ -199,26 +199,26 @@ def seen_records(
     Args:
         messages: a few messages with the columns of `MESSAGE_SCHEMA`; they are read one by one.
     """
-    codes, fields = MessageKeys().fields_of(messages.column("key"))
+    codes, all_fields = MessageKeys().fields_of(messages.column("key"))
     records = (
         _read_row_record(value, columns, primary_key)
         for value in messages.column("value").to_pylist()
     )
     return [
-        SeenRecord(record, fields[codes[row]], message_place(messages, row))
-        for row, record in enumerate(records)
+        SeenRecord(record, all_fields[codes[position]], message_place(messages, position))
+        for position, record in enumerate(records)
         if record is not None
     ]
 
 
 def _read_row_record(
-    value: bytes | None, columns: frozenset[str], keys: frozenset[str]
+    value: bytes | None, columns: frozenset[str], primary_key: frozenset[str]
 ) -> RowRecord | None:
     """Read one record; None if it has no row or cannot be read."""
     try:
-        record = None if value is None else read_record(value, columns, keys)
+        record = None if value is None else read_record(value, columns, primary_key)
         if isinstance(record, EnvelopedRecord):
-            record = read_record(record.payload, columns, keys)
+            record = read_record(record.payload, columns, primary_key)
     except (UnreadableRecordError, ValueError, RecursionError):
         return None
     return record if isinstance(record, RowRecord) else None

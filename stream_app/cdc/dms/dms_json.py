@@ -192,7 +192,7 @@ class DmsDialect(dialect.Dialect):
         if op != UPDATE:
             return RecordImages(chr(op), None, row)
         before, after = (_cells(image, table) for image in _split(data))
-        if all(kind is JsonKind.NULL for kind, _ in before.values()):
+        if all(json_kind is JsonKind.NULL for json_kind, _ in before.values()):
             before = {}
         is_proven = bool(before) and all(
             before.get(name, NULL_CELL)[0] is not JsonKind.NULL for name in table.keys
@@ -265,13 +265,13 @@ def _before_images(
     for old_column, after_column in zip(old_columns, after_columns, strict=True):
         is_unclear |= ~valid_of(old_column) & valid_of(after_column)
     names = [f"{_BEFORE}{reading.name}" for reading in table.readings]
-    null_records, unreadable_messages = explicit_nulls(
+    nulls, unreadable_messages = explicit_nulls(
         values,
         np.flatnonzero(is_completed & is_unclear),
         names,
         lambda document, row: ((row, document["data"]),),
     )
-    return fill_up(old_columns, after_columns, null_records), unreadable_messages
+    return fill_up(old_columns, after_columns, nulls), unreadable_messages
 
 
 def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
@@ -299,7 +299,7 @@ DMS_JSON = DialectDeclaration(
     make_dialect=lambda options: DmsDialect(
         trusts_keys=options.values[_UPDATE_KEYS] == "unchanged"
     ),
-    encoding_of=partial(texts_and_numbers, binary=Encoding.HEX),
+    default_encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=OriginRule(_metadata_schema(*_METADATA), _named_origins).origins,
     change_times=partial(change_times, _metadata_schema(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),

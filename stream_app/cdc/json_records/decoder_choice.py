@@ -30,19 +30,19 @@ DECODER_OPTION: Option[Any] = Option(
 _MODULE = "stream_app.cdc.compiled.compiled_layouts"
 
 
-def compiled_layouts(option: str) -> type[CompiledLayouts] | None:
+def compiled_layouts(decoder: str) -> type[CompiledLayouts] | None:
     """Return the compiled decoders, or None if NumPy and Arrow decode instead.
 
     Args:
-        option: value of the option `DECODER`.
+        decoder: value of the option `DECODER`.
 
     Raises:
         UsageError: the option requires the compiled decoder, which is not available.
     """
-    if option == ARRAYS:
+    if decoder == ARRAYS:
         return None
     module, problem = loaded_code(_MODULE)
-    if module is None and option == COMPILED:
+    if module is None and decoder == COMPILED:
         raise UsageError(
             f"{DECODER} = {COMPILED}: {problem}",
             fix=f"install it with {install_command('compiled')}, or take decoder = auto",
@@ -50,7 +50,7 @@ def compiled_layouts(option: str) -> type[CompiledLayouts] | None:
     return None if module is None else module.CompiledLayouts
 
 
-def decoder_in_use(option: str) -> str:
+def decoder_in_use(decoder: str) -> str:
     """Return the decoder that runs, as a part of a log line.
 
     If it is not the compiled one, the text includes the reason.
@@ -58,9 +58,9 @@ def decoder_in_use(option: str) -> str:
     Raises:
         UsageError: as `compiled_layouts` does.
     """
-    if compiled_layouts(option) is not None:
+    if compiled_layouts(decoder) is not None:
         return f"machine code (Numba {version('numba')})"
-    return "arrays" if option == ARRAYS else f"arrays ({loaded_code(_MODULE)[1]})"
+    return "arrays" if decoder == ARRAYS else f"arrays ({loaded_code(_MODULE)[1]})"
 
 
 def compile_ahead() -> None:

@@ -80,7 +80,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         dialect: Dialect,
         section: str,
         setup: FormatSetup,
-        options: CheckedOptions,
+        checked_options: CheckedOptions,
         default_encoding: Callable[[DataType], Encoding],
         fields: Mapping[str, ConnectField] | None = None,
     ) -> None:
@@ -92,13 +92,13 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         """
         self._dialect = dialect
         self._section = section
-        self._options = options
-        self._policy = options.column_policy(setup.columns)
+        self._checked_options = checked_options
+        self._policy = checked_options.column_policy(setup.columns)
         self._table = DialectTable(
             readings=apply_schema(
-                column_readings(setup, options.encodings, default_encoding),
+                column_readings(setup, checked_options.encodings, default_encoding),
                 fields or {},
-                options.encodings,
+                checked_options.encodings,
             ),
             columns=frozenset(setup.columns.names),
             keys=frozenset(setup.primary_keys),
@@ -111,7 +111,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             cut_reaction=self._policy.cut_reaction,
         )
         self._group = SchemaGroup(self._table.readings)
-        layouts = compiled_layouts(options.values.get(DECODER, ARRAYS))
+        layouts = compiled_layouts(checked_options.values.get(DECODER, ARRAYS))
         # The parser of keys has another type for decimals than machine code.
         has_decimal_keys = any(
             reading.holds_decimals and reading.name in dialect.key_columns
@@ -138,7 +138,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             messages=messages,
             section=self._section,
             policy=self._policy,
-            on_truncate=self._options.on_truncate,
+            on_truncate=self._checked_options.on_truncate,
             skipped_count=messages.num_rows - len(values),
         )
         marker = self._dialect.schema_marker
@@ -189,13 +189,13 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
     ) -> ColumnarResult:
         values, readings = messages.values, shape.readings
-        records = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
+        parsed_records = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
         image_rows = _rows_of_messages(
-            rows_of_images(records.images, readings, self._rules), records
+            rows_of_images(parsed_records.images, readings, self._rules), parsed_records
         )
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
-            drift = self._drift(values, records, image_rows.suspects, marks)
+            drift = self._drift(values, parsed_records, image_rows.suspects, marks)
         return ColumnarResult(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(
@@ -232,12 +232,14 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         return self._policy.reported(sightings)
 
 
-def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRows:
+def _rows_of_messages(image_rows: ImageRows, parsed_records: ParsedRecords) -> ImageRows:
     """Convert rows of records to rows of messages; one bad record makes its message a suspect."""
-    message_indices = records.message_indices
+    message_indices = parsed_records.message_indices
     if message_indices is None:
         return image_rows
-    suspects = np.zeros(0, np.bool_) if records.suspects is None else records.suspects.copy()
+    suspects = (
+        np.zeros(0, np.bool_) if parsed_records.suspects is None else parsed_records.suspects.copy()
+    )
     suspects[message_indices[image_rows.suspects]] = True
     is_good = ~suspects[message_indices[image_rows.record_indices]]
     is_wanted = ~suspects[message_indices]
@@ -248,7 +250,7 @@ def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRow
         suspects=suspects,
         tables={
             name: int(message_indices[number])
-            for name, number in first_records(records.images.table_names, is_wanted).items()
+            for name, number in first_records(parsed_records.images.table_names, is_wanted).items()
         },
         cut_records={
             name: _mask_of_messages(is_cut, message_indices, suspects)
@@ -257,9 +259,9 @@ def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRow
     )
 
 
-def _mask_of_messages(records: Bools, message_indices: Int64s, suspects: Bools) -> Bools:
+def _mask_of_messages(is_cut: Bools, message_indices: Int64s, suspects: Bools) -> Bools:
     has_record = np.zeros(len(suspects), np.bool_)
-    has_record[message_indices[records]] = True
+    has_record[message_indices[is_cut]] = True
     return has_record & ~suspects
 
 
@@ -275,7 +277,7 @@ class DialectDeclaration:
         name, section, introduction, options: see `FormatDeclaration`.
         origins, change_times, ddl_of: see `SourceFacts`.
         make_dialect: makes the dialect of a table's options.
-        encoding_of: returns the encoding of a column, by its type.
+        default_encoding: returns the encoding of a column, by its type.
         has_whole_before, has_changes, telltale_fields: see `FormatDeclaration`.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
@@ -286,7 +288,7 @@ class DialectDeclaration:
     options: tuple[Option[Any], ...]
     origins: Callable[[pa.RecordBatch], Origins]
     make_dialect: Callable[[CheckedOptions], Dialect]
-    encoding_of: Callable[[DataType], Encoding]
+    default_encoding: Callable[[DataType], Encoding]
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     ddl_of: DdlOf | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
@@ -333,4 +335,4 @@ class DialectDeclaration:
     def _format(self, setup: FormatSetup) -> MessageFormat:
         checked_options = self._check_options(setup.options, setup.columns)
         dialect = self.make_dialect(checked_options)
-        return DialectDecoder(dialect, self.section, setup, checked_options, self.encoding_of)
+        return DialectDecoder(dialect, self.section, setup, checked_options, self.default_encoding)

@@ -67,14 +67,16 @@ def classes_of(ops: Classes, has_before: Bools) -> Classes:
     return np.where(has_before, ops | _WITH_BEFORE, ops)
 
 
-def records_to_search(values: pa.Array, records: ParsedRecords, suspects: Bools) -> SearchedRecords:
+def records_to_search(
+    values: pa.Array, parsed_records: ParsedRecords, suspects: Bools
+) -> SearchedRecords:
     """Return messages of a dialect without the suspects, each with the class of its first record.
 
     Args:
         values: binary [n] without nulls.
         suspects: bool [n].
     """
-    images, message_indices = records.images, records.message_indices
+    images, message_indices = parsed_records.images, parsed_records.message_indices
     record_classes = classes_of(images.ops, images.has_before)
     after_indices = np.where(images.has_after, np.arange(len(images.ops)), -1)
     null_rows = first_and_last_nulls(images.after, after_indices)
@@ -95,7 +97,7 @@ def records_to_search(values: pa.Array, records: ParsedRecords, suspects: Bools)
 
 
 def drift_in(
-    records: SearchedRecords, *, columns: frozenset[str], images_of: ImagesOf
+    searched_records: SearchedRecords, *, columns: frozenset[str], images_of: ImagesOf
 ) -> dict[DriftedColumn, Sighting]:
     """Return the unknown and missing columns of records, with the positions of the first ones."""
     sightings: dict[DriftedColumn, Sighting] = {}
@@ -106,7 +108,7 @@ def drift_in(
 
         A blank after a name hides the name from a search of the bytes.
         """
-        value: bytes = records.values[row].as_py()
+        value: bytes = searched_records.values[row].as_py()
         images = _images_in(value, images_of)
         if images is None:
             return NO_DRIFT, True
@@ -114,14 +116,18 @@ def drift_in(
         names = value.count(_NAME_END) - value.count(_ESCAPED_END)
         return images.drift(columns), names >= images.name_count
 
-    classes, named_parts, inner_names = records.classes, records.named_parts, records.inner_names
+    classes, named_parts, inner_names = (
+        searched_records.classes,
+        searched_records.named_parts,
+        searched_records.inner_names,
+    )
     groups: Int64s = classes.astype(np.int64)
     if not _has_expected_names(named_parts, classes, inner_names):
         groups |= (_name_counts(named_parts) - inner_names) % 256 << 8
     rows_by_group = _rows_by_group(groups, classes)
     mixed_groups = {
         int(groups[row])
-        for row in records.null_rows
+        for row in searched_records.null_rows
         if read_drift(row)[0] != read_drift(int(rows_by_group[int(groups[row])][0]))[0]
     }
     for group, rows in rows_by_group.items():
@@ -136,7 +142,11 @@ def drift_in(
 
 
 def drift_by_marks(
-    records: SearchedRecords, marks: Int64s, *, columns: frozenset[str], images_of: ImagesOf
+    searched_records: SearchedRecords,
+    marks: Int64s,
+    *,
+    columns: frozenset[str],
+    images_of: ImagesOf,
 ) -> dict[DriftedColumn, Sighting]:
     """Return the drift of records, as `drift_in` does, by the marks of machine code.
 
@@ -146,13 +156,15 @@ def drift_by_marks(
     sightings: dict[DriftedColumn, Sighting] = {}
     groups = [
         (int(rows[first]), int(count))
-        for rows in _rows_by_group(records.classes.astype(np.int64), records.classes).values()
+        for rows in _rows_by_group(
+            searched_records.classes.astype(np.int64), searched_records.classes
+        ).values()
         for first, count in zip(*_firsts_and_counts(marks[rows]), strict=True)
     ]
     if len(groups) > _GROUPS_MAX:  # such as of images that lack other columns each
-        return drift_in(records, columns=columns, images_of=images_of)
+        return drift_in(searched_records, columns=columns, images_of=images_of)
     for row, count in groups:
-        images = _images_in(records.values[row].as_py(), images_of)
+        images = _images_in(searched_records.values[row].as_py(), images_of)
         if images is not None:
             add_sighting(sightings, images.drift(columns), Sighting(count, row))
     return sightings

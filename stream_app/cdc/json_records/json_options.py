@@ -242,11 +242,11 @@ def texts_and_numbers(data_type: DataType, binary: Encoding) -> Encoding:
             return Encoding.NUMBER
 
 
-def _list_problems(key: str, value: str, columns: RowType) -> list[str]:
+def _list_problems(key: str, text: str, columns: RowType) -> list[str]:
     try:
         if key == TYPE_MAPPING:
-            parse_mapping_options(value.split(","))
-        problems = alias_problems(parse_aliases(value), columns) if key == COLUMN_ALIASES else []
+            parse_mapping_options(text.split(","))
+        problems = alias_problems(parse_aliases(text), columns) if key == COLUMN_ALIASES else []
     except UsageError as error:
         return [f"{error.problem} ({error.fix})"]
     return [f"{key}: {problem}" for problem in problems]
@@ -258,14 +258,14 @@ def _encoded_column(key: str) -> str | None:
     return None
 
 
-def _encoding_problem(name: str, value: str, columns: RowType) -> str:
-    if name not in columns.names:
-        return f"the table has no column {name!r}{did_you_mean(name, columns.names, ',')}"
-    data_type = columns.field(name).data_type
+def _encoding_problem(column: str, text: str, columns: RowType) -> str:
+    if column not in columns.names:
+        return f"the table has no column {column!r}{did_you_mean(column, columns.names, ',')}"
+    data_type = columns.field(column).data_type
     allowed_encodings = sorted(encoding.value for encoding in ENCODINGS[family_of(data_type)])
-    if value in allowed_encodings:
+    if text in allowed_encodings:
         return ""
     return (
         f"a column of type {data_type} is encoded as one of {', '.join(allowed_encodings)}, "
-        f"not {value!r}"
+        f"not {text!r}"
     )

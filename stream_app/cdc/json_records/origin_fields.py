@@ -50,13 +50,13 @@ class FieldReader:
         """Read messages, binary [m]; `message_indices` have their positions."""
         is_candidate = looks_like_object(values) & ~are_too_deep(values)
         candidates = values.filter(pa.array(is_candidate))
-        for part, rows, columns in parse_by_halves(
+        for part, part_indices, columns in parse_by_halves(
             candidates, message_indices[is_candidate], self.fields
         ):
             if columns is None:
-                self._read_one_by_one(part, rows)
+                self._read_one_by_one(part, part_indices)
             else:
-                self.parts.append((rows, columns))
+                self.parts.append((part_indices, columns))
         self._read_one_by_one(
             values.filter(pa.array(~is_candidate)), message_indices[~is_candidate]
         )

@@ -79,7 +79,8 @@ def shape_of(
         _commonest_kind(reading, index, counts, is_flat) for index, reading in enumerate(readings)
     )
     allowed_types = [
-        _allowed_types(reading, kind) for reading, kind in zip(readings, json_kinds, strict=True)
+        _allowed_types(reading, json_kind)
+        for reading, json_kind in zip(readings, json_kinds, strict=True)
     ]
     fitting_signatures = {
         signature
@@ -120,9 +121,9 @@ def _commonest_kind(
     for (image_is_flat, images), count in counts.items():
         if image_is_flat == is_flat:
             for image in images:
-                kind = _KINDS.get(image[index])
-                if kind is not None and reading.wire_type(kind) is not None:
-                    kinds[kind] += count
+                json_kind = _KINDS.get(image[index])
+                if json_kind is not None and reading.wire_type(json_kind) is not None:
+                    kinds[json_kind] += count
     return kinds.most_common(1)[0][0] if kinds else reading.usual_kind()
 
 

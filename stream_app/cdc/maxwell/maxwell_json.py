@@ -101,9 +101,9 @@ class MaxwellDialect(dialect.Dialect):
         after, has_old = children_of(data), valid_of(old)
         unreadable_messages: Sequence[int] = ()
         if messages.nulls is not None:
-            null_records = messages.nulls["old"]
+            nulls = messages.nulls["old"]
         else:
-            null_records, unreadable_messages = explicit_nulls(
+            nulls, unreadable_messages = explicit_nulls(
                 values,
                 rows_with_nulls_after(values, is_update & has_old, b'"old":'),
                 [reading.name for reading in table.readings],
@@ -116,7 +116,7 @@ class MaxwellDialect(dialect.Dialect):
             has_before=is_update | (ops == DELETE),
             has_after=ops != DELETE,
             json_kinds=json_kinds,
-            before=fill_up(children_of(old), after, null_records),
+            before=fill_up(children_of(old), after, nulls),
             after=after,
             suspects=suspects,
             table_names=(database, name) if table.reads_tables else (),
@@ -194,7 +194,7 @@ MAXWELL_JSON = DialectDeclaration(
     "describes how the messages are read.",
     options=_OPTIONS,
     make_dialect=lambda _: MaxwellDialect(),
-    encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
+    default_encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     # Maxwell's times are in seconds.
     change_times=partial(

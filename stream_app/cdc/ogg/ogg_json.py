@@ -164,18 +164,18 @@ class OggDialect(dialect.Dialect):
             yield row, after
 
         names = [reading.name for reading in table.readings]
-        null_records, unreadable_messages = explicit_nulls(
+        nulls, unreadable_messages = explicit_nulls(
             messages.values, np.flatnonzero(omits_value), names, after_of
         )
         is_unclear[unreadable_messages] = True
         if messages.nulls is not None:
-            null_records = list(messages.nulls["after"])
+            nulls = list(messages.nulls["after"])
         # Only updates are completed: elsewhere a null is a value.
         is_other = pa.array(~is_update)
         before_columns = [
             pc.if_else(is_other, pa.scalar(None, column.type), column) for column in before_columns
         ]
-        return fill_up(after_columns, before_columns, null_records), is_unclear
+        return fill_up(after_columns, before_columns, nulls), is_unclear
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: dialect.DialectTable
@@ -309,7 +309,7 @@ OGG_JSON = DialectDeclaration(
     "describes how the messages are read.",
     options=_OPTIONS,
     make_dialect=lambda options: OggDialect(takes_nulls=options.values[_COMPRESSED] == "null"),
-    encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
+    default_encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(change_times, _TIME, lambda columns: parse_times_ms(columns[0])),
     telltale_fields=(frozenset({"table", "op_type"}),),

@@ -102,9 +102,9 @@ def _apply_action(
             return decoded
 
 
-def _with_before_images(decoded: DecodedBatch, rows: Bools) -> Bools:
-    """Return the given rows, and the -U row directly before each of them."""
+def _with_before_images(decoded: DecodedBatch, is_broken: Bools) -> Bools:
+    """Return the mask of the broken rows, and of the -U row directly before each of them."""
     kinds = decoded.changes.rows.column(ROW_KIND).to_numpy()
-    rows_and_before = rows.copy()
-    rows_and_before[:-1] |= rows[1:] & (kinds[:-1] == RowKind.UPDATE_BEFORE)
+    rows_and_before = is_broken.copy()
+    rows_and_before[:-1] |= is_broken[1:] & (kinds[:-1] == RowKind.UPDATE_BEFORE)
     return rows_and_before

@@ -233,7 +233,7 @@ def _computed_columns(
     computed = []
     for definition in made_columns.definitions:
         reference = referenced_column(definition)
-        argument = STRING if reference is None else columns.field(reference).data_type
-        function = applied_function(definition, argument, arrow_type_of)
+        argument_type = STRING if reference is None else columns.field(reference).data_type
+        function = applied_function(definition, argument_type, arrow_type_of)
         computed.append(ComputedColumn(definition.name, definition.call, reference, function))
     return computed

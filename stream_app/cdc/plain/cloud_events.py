@@ -62,9 +62,9 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:
-    facts = _ROWS.facts(options)
+    inner_facts = _ROWS.facts(options)
     # The topic is the table, whatever an event holds.
-    return replace(EventFactReader(facts, _DATA).facts(), origins=facts.origins)
+    return replace(EventFactReader(inner_facts, _DATA).facts(), origins=inner_facts.origins)
 
 
 CLOUD_EVENTS: FormatDeclaration = replace(_ROWS, make=_format, survey=_survey, facts=_facts)

@@ -36,14 +36,14 @@ KEY_FORMAT_OPTION = choice(
 )
 
 
-def has_text_keys(options: CheckedOptions) -> bool:
+def has_text_keys(checked_options: CheckedOptions) -> bool:
     """Return whether keys are plain text."""
-    return bool(options.values[KEY_FORMAT] == _TEXT)
+    return bool(checked_options.values[KEY_FORMAT] == _TEXT)
 
 
-def deletes_by_tombstones(options: CheckedOptions, traits: TableTraits) -> bool:
+def deletes_by_tombstones(checked_options: CheckedOptions, traits: TableTraits) -> bool:
     """Return whether a tombstone deletes the row of its key, in a table that has keys."""
-    return not traits.ignores_deletes and options.values[TOMBSTONES] == _DELETE
+    return not traits.ignores_deletes and checked_options.values[TOMBSTONES] == _DELETE
 
 
 def check_key_columns(

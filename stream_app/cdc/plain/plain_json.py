@@ -184,7 +184,7 @@ PLAIN_ROWS = DialectDeclaration(
     "the messages are read.",
     options=_OPTIONS,
     make_dialect=lambda options: PlainDialect(options.values[KEY_COLUMNS]),
-    encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
+    default_encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_origins,
     check_together=partial(check_key_columns, "json", "json"),
 )

@@ -79,38 +79,40 @@ class _JsonSchemaLanguage:
         return _JsonRowSchema(struct_columns(connect_struct(schemas, number)), name)
 
 
-def _headed_json(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> HeadedJsonFormat:
-    key_columns = frozenset(setup.primary_keys)
-    deletes = deletes_by_tombstones(options, setup.traits) and bool(key_columns)
-    key_options = replace(options, values={**options.values, **_KEY_DRIFT_OPTIONS})
-    row_dialect = PlainDialect(options.values[KEY_COLUMNS])
+def _headed_json(
+    schemas: Schemas, setup: FormatSetup, checked_options: CheckedOptions
+) -> HeadedJsonFormat:
+    primary_key = frozenset(setup.primary_keys)
+    deletes = deletes_by_tombstones(checked_options, setup.traits) and bool(primary_key)
+    key_options = replace(checked_options, values={**checked_options.values, **_KEY_DRIFT_OPTIONS})
+    row_dialect = PlainDialect(checked_options.values[KEY_COLUMNS])
     return HeadedJsonFormat(
-        make=partial(_format, schemas, setup, options, row_dialect),
+        make=partial(_format, schemas, setup, checked_options, row_dialect),
         make_deletes=partial(_format, schemas, setup, key_options, PlainDialect(deletes=True))
         if deletes
         else None,
-        key_name=min(key_columns) if len(key_columns) == 1 else "",
+        key_name=min(primary_key) if len(primary_key) == 1 else "",
         schema=change_schema(setup.arrow_schema),
-        text_keys=_key_name(options, key_columns) if has_text_keys(options) else "",
+        text_keys=_key_name(checked_options, primary_key) if has_text_keys(checked_options) else "",
     )
 
 
-def _key_name(options: CheckedOptions, primary_key: frozenset[str]) -> str:
+def _key_name(checked_options: CheckedOptions, primary_key: frozenset[str]) -> str:
     """Return the column of a key that is one text; "text" for a key of several columns."""
-    key_names = options.values[KEY_COLUMNS] or primary_key
+    key_names = checked_options.values[KEY_COLUMNS] or primary_key
     return min(key_names) if len(key_names) == 1 else "text"
 
 
 def _format(
     schemas: Schemas,
     setup: FormatSetup,
-    options: CheckedOptions,
+    checked_options: CheckedOptions,
     dialect: PlainDialect,
     number: int,
 ) -> MessageFormat:
     fields = {} if number == NO_SCHEMA else struct_columns(connect_struct(schemas, number))
     encoding = partial(texts_and_numbers, binary=Encoding.BASE64)
-    return DialectDecoder(dialect, _NAME, setup, options, encoding, fields)
+    return DialectDecoder(dialect, _NAME, setup, checked_options, encoding, fields)
 
 
 def plain_json_schema(registries: Registries) -> FormatDeclaration:

@@ -109,7 +109,9 @@ def _path(indexes: Int64s) -> list[int]:
     return path
 
 
-def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRowDecoder:
+def _format(
+    schemas: Schemas, setup: FormatSetup, checked_options: CheckedOptions
+) -> RegisteredRowDecoder:
     check_protoc(_NAME)
     if header_kind(setup.options) is HeaderKind.APICURIO:
         raise UsageError(
@@ -119,7 +121,7 @@ def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> Re
             fix="let the serializer write numbers into the messages "
             "(apicurio.registry.headers.enabled = false)",
         )
-    return RegisteredRowDecoder(_NAME, _ProtobufLanguage(), schemas, setup, options)
+    return RegisteredRowDecoder(_NAME, _ProtobufLanguage(), schemas, setup, checked_options)
 
 
 def plain_protobuf(registries: Registries) -> FormatDeclaration:

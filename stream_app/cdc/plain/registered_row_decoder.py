@@ -123,20 +123,22 @@ class RegisteredRowDecoder:
         language: SchemaLanguage[RowSchema],
         schemas: Schemas,
         setup: FormatSetup,
-        options: CheckedOptions,
+        checked_options: CheckedOptions,
     ) -> None:
         self._section = section
         self._language = language
         self._key_language: SchemaLanguage[RowSchema] = (
-            TextKeyLanguage() if has_text_keys(options) else language
+            TextKeyLanguage() if has_text_keys(checked_options) else language
         )
         self._schemas = schemas
-        self._encodings = options.encodings
-        self._policy: ColumnPolicy = options.column_policy(setup.columns)
-        self._readings = column_readings(setup, options.encodings, _encoding)
-        self._key_columns: frozenset[str] = options.values[KEY_COLUMNS]
+        self._encodings = checked_options.encodings
+        self._policy: ColumnPolicy = checked_options.column_policy(setup.columns)
+        self._readings = column_readings(setup, checked_options.encodings, _encoding)
+        self._key_columns: frozenset[str] = checked_options.values[KEY_COLUMNS]
         self._primary_key = frozenset(setup.primary_keys)
-        self._deletes = deletes_by_tombstones(options, setup.traits) and bool(self._primary_key)
+        self._deletes = deletes_by_tombstones(checked_options, setup.traits) and bool(
+            self._primary_key
+        )
         self._reads_tables = not setup.traits.merges_shards
         rules = RowRules(
             schema=change_schema(setup.arrow_schema),
@@ -280,13 +282,13 @@ class RegisteredRowDecoder:
             self._decode_one_by_one(messages, plan, outcome)
             return
         images, readings, is_intact = self._images(messages, plan)
-        rows = rows_of_images(images, readings, self._rules[plan.op])
-        sightings = self._sightings(plan.drift, ~rows.suspects)
+        image_rows = rows_of_images(images, readings, self._rules[plan.op])
+        drift = self._sightings(plan.drift, ~image_rows.suspects)
         outcome.add_columnar(
-            ColumnarResult(rows, None, sightings), messages.message_indices[is_intact]
+            ColumnarResult(image_rows, None, drift), messages.message_indices[is_intact]
         )
         suspects = ~is_intact
-        suspects[is_intact] = rows.suspects
+        suspects[is_intact] = image_rows.suspects
         if suspects.any():
             self._decode_one_by_one(messages.take(np.flatnonzero(suspects)), plan, outcome)
 
@@ -306,22 +308,22 @@ class RegisteredRowDecoder:
             for part, cursor, fields in part_values
             for name in part.columns
         }
-        wires = []
+        wire_columns = []
         for reading in plan.readings:
             cursor, values = sources.get(reading.name, (value_cursor, None))
-            wires.append(wire_column(reading, [(values, positions)], cursor, is_intact))
+            wire_columns.append(wire_column(reading, [(values, positions)], cursor, is_intact))
         count = int(is_intact.sum())
         indices, no_images = np.arange(count), np.full(count, -1, np.int64)
         images = StackedImages(
             ops=np.full(count, plan.op, np.uint8),
             before_at=indices if plan.op == DELETE else no_images,
             after_at=no_images if plan.op == DELETE else indices,
-            json_kinds=[wire.json_kind for wire in wires],
-            columns=[wire.values for wire in wires],
-            suspects=np.logical_or.reduce([wire.suspects for wire in wires]),
+            json_kinds=[wire.json_kind for wire in wire_columns],
+            columns=[wire.values for wire in wire_columns],
+            suspects=np.logical_or.reduce([wire.suspects for wire in wire_columns]),
             table_names=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
         )
-        return images, [wire.reading for wire in wires], is_intact
+        return images, [wire.reading for wire in wire_columns], is_intact
 
     def _sightings(self, drift: Drift, is_row: Bools) -> Mapping[DriftedColumn, Sighting]:
         """Return the unknown and missing columns, which all records with a row share."""

@@ -183,14 +183,14 @@ def rows_of_images(
     columns = [pa.array(plan.row_kinds)]
     cut_records: dict[str, Bools] = {}
     finds_cuts = rules.cut_reaction is not DriftReaction.IGNORE
-    for reading, kind, column in zip(readings, images.json_kinds, images.columns, strict=True):
+    for reading, json_kind, column in zip(readings, images.json_kinds, images.columns, strict=True):
         wire = column if is_in_place else column.take(order)
         unchanged = images.unchanged.get(reading.name)
-        values, failed = _cast(reading, kind, wire, plan, unchanged, rules)  # step 2
+        values, failed = _cast(reading, json_kind, wire, plan, unchanged, rules)  # step 2
         columns.append(values)
         if failed is not None:
             suspects[plan.record_indices[failed]] = True
-        loses_digits = cut_digits(reading, kind, wire) if finds_cuts else None
+        loses_digits = cut_digits(reading, json_kind, wire) if finds_cuts else None
         if loses_digits is not None:
             cut_records[reading.name] = np.zeros(len(suspects), np.bool_)
             cut_records[reading.name][plan.record_indices[loses_digits]] = True

@@ -102,8 +102,8 @@ def rows_of_records(
     wants_update_before: Any = rules.keep_update_before or key_changes(
         readings,
         [
-            pa.concat_arrays([old_column.values, new_column.values])
-            for old_column, new_column in zip(before, after, strict=True)
+            pa.concat_arrays([before_column.values, after_column.values])
+            for before_column, after_column in zip(before, after, strict=True)
         ],
         np.where(has_before, record_numbers, -1),
         np.where(has_after, record_numbers + len(records), -1),
@@ -113,15 +113,15 @@ def rows_of_records(
     reasons: dict[int, str] = {}
     cut_columns: dict[int, frozenset[str]] = {}
     unchanged = omitted_in_rows(_unchanged_masks(records), plan)
-    for reading, old_column, new_column in zip(readings, before, after, strict=True):
-        column = plan.assemble_column(old_column.values, new_column.values)
+    for reading, before_column, after_column in zip(readings, before, after, strict=True):
+        column = plan.assemble_column(before_column.values, after_column.values)
         if rules.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
-        for number in _cut_records(old_column, new_column, plan):
+        for number in _cut_records(before_column, after_column, plan):
             cut_columns[number] = cut_columns.get(number, frozenset()) | {reading.name}
         is_omitted = unchanged.get(reading.name)
-        for row, reason in _problems(reading, old_column, new_column, column, plan, rules):
+        for row, reason in _problems(reading, before_column, after_column, column, plan, rules):
             if is_omitted is not None and is_omitted[row]:
                 continue
             number = int(plan.record_indices[row])
@@ -162,17 +162,17 @@ def _cast_column(
 ) -> _ImageColumn:
     """Cast a column of the images, by the kinds of JSON that its cells have."""
     cells = [None if image is None else image.get(reading.name) for image in images]
-    wires_by_kind, problems = group_cells_by_kind(reading, cells)
+    wire_values_by_kind, problems = group_cells_by_kind(reading, cells)
     misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
     values = pa.nulls(len(cells), reading.arrow_type)
     cut_rows: set[int] = set()
-    for kind, wires in wires_by_kind.items():
-        part, failed = cast_alone(reading, kind, wires)
+    for json_kind, wire_values in wire_values_by_kind.items():
+        part, failed = cast_alone(reading, json_kind, wire_values)
         values = pc.coalesce(values, part)
-        cut_rows.update(_cut_rows(reading, kind, wires, rules))
+        cut_rows.update(_cut_rows(reading, json_kind, wire_values, rules))
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
             misfits[row] = _misfit(
-                reading, cells[row], _misfit_reason(reading, kind, wires[row], rules)
+                reading, cells[row], _misfit_reason(reading, json_kind, wire_values[row], rules)
             )
     if rules.cut_reaction is DriftReaction.QUARANTINE:
         reason = (
@@ -183,11 +183,11 @@ def _cast_column(
 
 
 def _cut_rows(
-    reading: ColumnReading, json_kind: JsonKind, wires: Sequence[object], rules: RowRules
+    reading: ColumnReading, json_kind: JsonKind, wire_values: Sequence[object], rules: RowRules
 ) -> list[int]:
     if rules.cut_reaction is DriftReaction.IGNORE or not may_cut(reading):
         return []
-    is_cut = cut_digits(reading, json_kind, pa.array(wires, reading.wire_type(json_kind)))
+    is_cut = cut_digits(reading, json_kind, pa.array(wire_values, reading.wire_type(json_kind)))
     return [] if is_cut is None else [int(row) for row in np.flatnonzero(is_cut)]
 
 
@@ -232,9 +232,9 @@ def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: i
 
 
 def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
-    kind, text = cell or (JsonKind.NULL, "")
+    json_kind, text = cell or (JsonKind.NULL, "")
     short_text = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
-    quoted = f'"{short_text}"' if kind is JsonKind.STRING else short_text
+    quoted = f'"{short_text}"' if json_kind is JsonKind.STRING else short_text
     return f"column {reading.name!r} ({reading.data_type}): {quoted} {reason}"
 
 

@@ -187,12 +187,12 @@ def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[s
     objects = pa.Array.from_buffers(pa.binary(), len(heads), buffers)
     schema = pa.schema([(name, pa.string()) for name in (_VERSION, *names)])
     parts: list[tuple[Int64s, list[pa.Array]]] = []
-    for _, rows, columns in parse_by_halves(objects, np.arange(len(heads)), schema):
+    for _, part_rows, columns in parse_by_halves(objects, np.arange(len(heads)), schema):
         if columns is not None:
-            parts.append((rows, columns))
+            parts.append((part_rows, columns))
     if not parts:
         return np.empty(0, np.int64), {name: pa.array([], pa.string()) for name in names}
-    rows = np.concatenate([part for part, _ in parts])
+    rows = np.concatenate([part_rows for part_rows, _ in parts])
     columns = [
         pa.concat_arrays([columns[column_index] for _, columns in parts])
         for column_index in range(len(schema))

@@ -92,8 +92,8 @@ def with_any_heads(declaration: FormatDeclaration, registries: Registries) -> Fo
 def _format_of(
     declaration: FormatDeclaration, rewrite_of: _RewriteOf, setup: FormatSetup
 ) -> MessageFormat:
-    decoder, rewrite = declaration.make(setup), rewrite_of(setup.options)
-    return decoder if rewrite is None else _RewritingFormat(decoder, rewrite)
+    inner_format, rewrite = declaration.make(setup), rewrite_of(setup.options)
+    return inner_format if rewrite is None else _RewritingFormat(inner_format, rewrite)
 
 
 def _survey(
@@ -112,15 +112,15 @@ def _survey(
 def _facts(
     declaration: FormatDeclaration, rewrite_of: _RewriteOf, options: Mapping[str, str]
 ) -> SourceFacts:
-    facts, rewrite = declaration.facts(options), rewrite_of(options)
+    inner_facts, rewrite = declaration.facts(options), rewrite_of(options)
     if rewrite is None:
-        return facts
-    fact_reader = _RewritingFactReader(facts, rewrite)
+        return inner_facts
+    fact_reader = _RewritingFactReader(inner_facts, rewrite)
     return SourceFacts(
         origins=fact_reader.origins,
         describe=fact_reader.describe,
-        versions=fact_reader.versions if facts.versions else None,
-        change_times=fact_reader.change_times if facts.change_times else None,
+        versions=fact_reader.versions if inner_facts.versions else None,
+        change_times=fact_reader.change_times if inner_facts.change_times else None,
     )
 
 

@@ -29,7 +29,7 @@ def _key_of(offsets: Offsets) -> _OffsetsKey:
 class _ResumingTables(NamedTuple):
     """Tables that resume at the same offsets."""
 
-    start: Offsets
+    start_offsets: Offsets
     feeds: list[TableFeed]
 
 
@@ -62,11 +62,13 @@ class CatchUp(Generic[MessagesT]):
                 self._create_held(name, due_tables[name], releases=False)
         groups: dict[_OffsetsKey, _ResumingTables] = {}
         for feed in [feed for feed in tables.feeds if feed.name in due_tables]:
-            start = self._prepare_resumption(feed, due_tables[feed.name])
-            if start is not None:
-                groups.setdefault(_key_of(start), _ResumingTables(start, [])).feeds.append(feed)
+            start_offsets = self._prepare_resumption(feed, due_tables[feed.name])
+            if start_offsets is not None:
+                groups.setdefault(
+                    _key_of(start_offsets), _ResumingTables(start_offsets, [])
+                ).feeds.append(feed)
         for resuming_tables in groups.values():
-            self._read_missing(resuming_tables.start, resuming_tables.feeds)
+            self._read_missing(resuming_tables.start_offsets, resuming_tables.feeds)
         if not groups:
             tables.state_file.save()
 
@@ -92,7 +94,7 @@ class CatchUp(Generic[MessagesT]):
 
     def _prepare_resumption(self, feed: TableFeed, held_table: HeldTable) -> Offsets | None:
         """Open a table, and return the offsets at which it resumes; None if it cannot yet."""
-        start: Offsets | None = None
+        start_offsets: Offsets | None = None
         with contain_failure(partial(self._tables.fail, feed)):
             if not feed.table_job.is_open:
                 self._tables.open([feed])
@@ -101,12 +103,12 @@ class CatchUp(Generic[MessagesT]):
             source_end = feed.table_job.last_source_end
             if feed.table_job.last_epoch >= held_table.since_epoch and source_end:
                 # The commit that seemed to fail is in the table.
-                start = with_new_partitions(offsets_of_topics(source_end), held_table.start)
+                start_offsets = with_new_partitions(offsets_of_topics(source_end), held_table.start)
             else:
-                start = held_table.start
-        return start
+                start_offsets = held_table.start
+        return start_offsets
 
-    def _read_missing(self, start: Offsets, feeds: Sequence[TableFeed]) -> None:
+    def _read_missing(self, start_offsets: Offsets, feeds: Sequence[TableFeed]) -> None:
         """Read the messages that the tables lack, and release the tables that get them."""
         tables = self._tables
         epoch = tables.newest_begun_epoch
@@ -119,7 +121,7 @@ class CatchUp(Generic[MessagesT]):
 
         with contain_failure(fail_all):
             messages = self._round_runner.runner.messages_between(
-                start, offsets_of_topics(source_end)
+                start_offsets, offsets_of_topics(source_end)
             )
             decoded_epoch = self._round_runner.decode(
                 SourceEpoch(epoch, messages, source_end), feeds

@@ -266,8 +266,8 @@ class EpochCommitter(Generic[MessagesT]):
         """Commit an epoch to the tables that lack it, and let due held tables catch up."""
         self._phase = _Phase.AMID_EPOCH
         self.epoch_log.sync(decoded_epoch.epoch)
-        start, end = self._offsets(decoded_epoch)
-        self.tables.begin(decoded_epoch.epoch, start, end)
+        start_offsets, end_offsets = self._offsets(decoded_epoch)
+        self.tables.begin(decoded_epoch.epoch, start_offsets, end_offsets)
         if not self.tables.all_have(decoded_epoch.epoch):
             lacking_feeds = self._skip_complete_tables(decoded_epoch)
             self.tables.record_complete(
@@ -279,7 +279,7 @@ class EpochCommitter(Generic[MessagesT]):
         self._catch_up.run()
         self._on_committed(decoded_epoch.epoch)
         if self.epoch_log.can_reread:
-            self._committed_offsets = end
+            self._committed_offsets = end_offsets
 
     def _skip_complete_tables(self, decoded_epoch: DecodedEpoch[MessagesT]) -> list[TableFeed]:
         """Report the tables that have the epoch as skipped, and return those that lack it."""
@@ -295,7 +295,7 @@ class EpochCommitter(Generic[MessagesT]):
         """Return the offsets at which an epoch begins and ends; empty without offsets."""
         if not self.epoch_log.can_reread:
             return {}, {}
-        start = self._committed_offsets
-        if start is None:
-            start = self.epoch_log.start_offsets(decoded_epoch.epoch)
-        return start, decoded_epoch.source_epoch.end_offsets
+        start_offsets = self._committed_offsets
+        if start_offsets is None:
+            start_offsets = self.epoch_log.start_offsets(decoded_epoch.epoch)
+        return start_offsets, decoded_epoch.source_epoch.end_offsets

@@ -80,7 +80,7 @@ class EpochTables(ABC):
         self.held_tables = HeldTables(state_file, now_ms, on_change)
         self.newest_begun_epoch = state_file.state.epoch
         self._load_epoch_count = load_epoch_count
-        self._start: Offsets = {}
+        self._start_offsets: Offsets = {}
         self._checked_names = set[str]()
 
     @property
@@ -141,9 +141,11 @@ class EpochTables(ABC):
             start_offsets, end_offsets: its offsets; none if the source has none.
         """
         self.newest_begun_epoch = epoch
-        self._start = starts_for(start_offsets, end_offsets)
+        self._start_offsets = starts_for(start_offsets, end_offsets)
         for name, held_table in list(self.held_by_name.items()):
-            self.held_tables.advance(name, with_new_partitions(held_table.start, self._start))
+            self.held_tables.advance(
+                name, with_new_partitions(held_table.start, self._start_offsets)
+            )
         # Some tables were opened before the job knew the offsets of its first epoch.
         for feed in self.ready():
             if feed.name not in self._checked_names and feed.table_job.is_open:
@@ -211,19 +213,21 @@ class EpochTables(ABC):
         """Record that a table that fails from now on lacks only what follows the newest epoch."""
         if self.newest_begun_epoch >= 0 and self.epoch_log.can_reread:
             with contextlib.suppress(FileNotFoundError):  # `check_next` reports older copies
-                self._start = self.epoch_log.end_offsets(self.newest_begun_epoch)
+                self._start_offsets = self.epoch_log.end_offsets(self.newest_begun_epoch)
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
         """Hold a table back from the epoch in progress on; it may not exist yet."""
         cause = readable_error(error)
-        return self.held_tables.hold(name, cause, epoch=self.newest_begun_epoch, start=self._start)
+        return self.held_tables.hold(
+            name, cause, epoch=self.newest_begun_epoch, start=self._start_offsets
+        )
 
     def _check_not_read_before(self, feed: TableFeed) -> None:
         """See `TableJob.check_not_read_before`."""
         held_table = self.held_by_name.get(feed.name)
-        start = self._start if held_table is None else held_table.start
-        if start and self.epoch_log.can_reread:
-            feed.table_job.check_not_read_before(start)
+        start_offsets = self._start_offsets if held_table is None else held_table.start
+        if start_offsets and self.epoch_log.can_reread:
+            feed.table_job.check_not_read_before(start_offsets)
             self._checked_names.add(feed.name)
 
     @abstractmethod

@@ -55,13 +55,13 @@ class NewcomerCreator(Protocol):
     def splitter(
         self,
         feeds: Sequence[TableFeed],
-        held_tables: frozenset[str] = frozenset(),
+        held_names: frozenset[str] = frozenset(),
         uncreated: Mapping[Origin, str] | None = None,
     ) -> MessageSplitter:
         """Return the splitter of a job of these tables.
 
         Args:
-            held_tables: the names of held tables, whose messages stay in the topic unless `feeds`
+            held_names: the names of held tables, whose messages stay in the topic unless `feeds`
                 has them.
             uncreated: source tables whose messages belong to no table in this epoch, and why.
         """

@@ -54,13 +54,13 @@ class TableResult:
     """The files and counts that a round has written for one table."""
 
     feed: TableFeed
-    plan: TablePlan
-    output: TableOutput
-    quarantined: QuarantineReport | None = None
+    table_plan: TablePlan
+    table_output: TableOutput
+    quarantine_report: QuarantineReport | None = None
 
     def discard(self) -> None:
         """Delete the files, which no snapshot has."""
-        self.feed.table.discard(self.output.changes)
+        self.feed.table.discard(self.table_output.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ class DecodedEpoch(Generic[MessagesT]):
         source_epoch: the epoch of the source.
         plan: the plan of the tables that its blocks are for.
         routed_epoch: the epoch's blocks, which are assigned to writing tasks.
-        route_s: seconds of reading, decoding and routing.
+        routing_s: seconds of reading, decoding and routing.
         began_ms: when reading began, in ms since 1970, in UTC.
     """
 
     source_epoch: SourceEpoch[MessagesT]
     plan: EpochPlan
     routed_epoch: RoutedEpoch
-    route_s: float
+    routing_s: float
     began_ms: int
 
     @property
@@ -111,11 +111,11 @@ class DecodedEpoch(Generic[MessagesT]):
 
     def is_idle(self, table_index: int) -> bool:
         """Return whether the round has a table for which the epoch has no rows."""
-        tables_with_blocks = self.routed_epoch.tables
+        tables_with_blocks = self.routed_epoch.table_indexes
         return (
             tables_with_blocks is not None
             and table_index not in tables_with_blocks
-            and table_index in self.plan.tables
+            and table_index in self.plan.table_plans
         )
 
 
@@ -124,7 +124,7 @@ class RoundCommitter(Generic[MessagesT]):
     """The committer of a round.
 
     Attributes:
-        times: seconds of the parts before the commits.
+        durations: seconds of the parts before the commits.
         reserve: number of sequence numbers that the rows leave to other writers.
         first_offsets: first offsets of tables that their source emptied; this round adds some.
         totals: the totals of the tables that are complete.
@@ -133,7 +133,7 @@ class RoundCommitter(Generic[MessagesT]):
     """
 
     decoded_epoch: DecodedEpoch[MessagesT]
-    times: EpochSeconds
+    durations: EpochSeconds
     reserve: int
     first_offsets: dict[str, Mapping[KafkaPartition, int]]
     clock: Clock
@@ -149,17 +149,19 @@ class RoundCommitter(Generic[MessagesT]):
         """
         pending_results, outdated_feeds = list[TableResult](), []
         for result in results:
-            if self.tables.commits_idle_epochs or not result.output.is_empty:
+            if self.tables.commits_idle_epochs or not result.table_output.is_empty:
                 pending_results.append(result)
             else:
                 self._complete(result)
         try:
             self._write_source_tables(pending_results)
             while pending_results:
-                batch = pending_results[: self.tables.commits_at_once]
-                del pending_results[: len(batch)]  # a commit that has begun discards its own files
-                outcomes = map_in_threads(COMMIT_THREADS, self._try_commit, batch)
-                for result, outcome in zip(batch, outcomes, strict=True):
+                next_results = pending_results[: self.tables.commits_at_once]
+                del pending_results[
+                    : len(next_results)
+                ]  # a commit that has begun discards its own files
+                outcomes = map_in_threads(COMMIT_THREADS, self._try_commit, next_results)
+                for result, outcome in zip(next_results, outcomes, strict=True):
                     self._record_outcome(result, outcome)
                     if outcome is None:
                         outdated_feeds.append(result.feed)
@@ -174,7 +176,7 @@ class RoundCommitter(Generic[MessagesT]):
         A feed that chooses among source tables persists its own choice.
         """
         tables_by_feed = {
-            result.feed.name: result.output.counts.tables
+            result.feed.name: result.table_output.counts.tables
             for result in results
             if result.feed.source_check is None
         }
@@ -214,15 +216,15 @@ class RoundCommitter(Generic[MessagesT]):
         table_job = result.feed.table_job
         with ExitStack() as cleanup:
             cleanup.callback(result.discard)
-            if result.output.failure is not None:
-                raise result.output.failure
+            if result.table_output.failure is not None:
+                raise result.table_output.failure
             if self._follow_source(result):
                 return None
             if self._is_overtaken(result, table_job.prepare_epoch()):
                 return None
-            if result.output.bad:  # counted here: a further round would count them once more
-                bad_records = result.output.bad_records().sort_by(SOURCE_ORDER)
-                result.quarantined = result.feed.quarantine_writer.write(
+            if result.table_output.bad:  # counted here: a further round would count them once more
+                bad_records = result.table_output.bad_records().sort_by(SOURCE_ORDER)
+                result.quarantine_report = result.feed.quarantine_writer.write(
                     self.decoded_epoch.epoch, bad_records
                 )
             cleanup.pop_all()  # a commit that fails discards its own files
@@ -236,8 +238,8 @@ class RoundCommitter(Generic[MessagesT]):
         Raises:
             WrongSourceError: the table cannot follow its source.
         """
-        feed, counts = result.feed, result.output.counts
-        if feed.refuse_other_sources(result.plan, counts):
+        feed, counts = result.feed, result.table_output.counts
+        if feed.refuse_other_sources(result.table_plan, counts):
             return True
         self.first_offsets[feed.name] = {}
         if counts.truncated:
@@ -246,8 +248,8 @@ class RoundCommitter(Generic[MessagesT]):
             self.first_offsets[feed.name] = first_counting_offsets(
                 counts, source_tables, partitions
             )
-        has_surplus_rows = self.first_offsets[feed.name] != result.plan.first_offsets
-        return feed.follow_source(result.plan, result.output) or has_surplus_rows
+        has_surplus_rows = self.first_offsets[feed.name] != result.table_plan.first_offsets
+        return feed.follow_source(result.table_plan, result.table_output) or has_surplus_rows
 
     def _is_overtaken(self, result: TableResult, min_sequence_number: int) -> bool:
         """Return whether another writer's commit forces the rows to be written again.
@@ -259,20 +261,20 @@ class RoundCommitter(Generic[MessagesT]):
         Args:
             min_sequence_number: the smallest sequence number that rows may take.
         """
-        reserve = self.reserve if result.output.counts.restored else 0
-        plan = result.plan
-        is_late = min_sequence_number > plan.next_sequence_number - reserve
-        is_rerouted = result.feed.is_rerouted(plan)
-        return is_late or is_rerouted or result.feed.table is not plan.table
+        reserve = self.reserve if result.table_output.counts.restored else 0
+        table_plan = result.table_plan
+        is_late = min_sequence_number > table_plan.next_sequence_number - reserve
+        is_rerouted = result.feed.is_rerouted(table_plan)
+        return is_late or is_rerouted or result.feed.table is not table_plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
         """Commit a table's files as this epoch, and return the epoch's report for the table."""
         start_s = self.clock.steady_seconds()
-        feed, output = result.feed, result.output
-        properties = _properties(output.counts, self.decoded_epoch.source_end, self.times)
+        feed, table_output = result.feed, result.table_output
+        properties = _properties(table_output.counts, self.decoded_epoch.source_end, self.durations)
         if pace := feed.pace_text():
             properties[PACE_PROPERTY] = pace
-        for (topic, partition), offset in output.counts.truncated.items():
+        for (topic, partition), offset in table_output.counts.truncated.items():
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
                 "rows are deleted, and the later ones follow",
@@ -280,21 +282,21 @@ class RoundCommitter(Generic[MessagesT]):
             )  # fmt: skip
         commit_result = feed.table_job.stream_commit.commit_epoch(
             self.decoded_epoch.epoch,
-            output.changes,
+            table_output.changes,
             properties=properties,
-            truncates=bool(output.counts.truncated),
-            basis=result.plan.basis,
+            truncates=bool(table_output.counts.truncated),
+            basis=result.table_plan.basis,
         )
-        files = [file for change in output.changes for file in change.written_files]
+        files = [file for change in table_output.changes for file in change.written_files]
         return EpochReport(
             epoch=self.decoded_epoch.epoch,
-            counts=feed.take_unreported_counts(output.counts),
-            quarantined=result.quarantined,
-            bucket_count=len(output.changes),
+            counts=feed.take_unreported_counts(table_output.counts),
+            quarantine_report=result.quarantine_report,
+            bucket_count=len(table_output.changes),
             file_count=len(files),
             bytes=sum(file.file_size for file in files),
-            in_driver=output.in_driver,
-            durations=replace(self.times, commit_s=self.clock.steady_seconds() - start_s),
+            in_driver=table_output.in_driver,
+            durations=replace(self.durations, commit_s=self.clock.steady_seconds() - start_s),
             began_ms=self.decoded_epoch.began_ms,
             snapshots=commit_result.snapshots,
             sorted_run_histogram=feed.table_job.sorted_run_histogram(),
@@ -303,13 +305,13 @@ class RoundCommitter(Generic[MessagesT]):
         )
 
     def _complete(self, result: TableResult) -> None:
-        if result.output.counts.messages:
-            self.totals = self.totals.plus(result.output.counts)
+        if result.table_output.counts.messages:
+            self.totals = self.totals.plus(result.table_output.counts)
         self.complete_feeds.append(result.feed)
 
 
-def _properties(counts: DecodeCounts, source_end: str, times: EpochSeconds) -> dict[str, str]:
-    properties = {SOURCE_END_PROPERTY: source_end, SECONDS_PROPERTY: times.as_property}
+def _properties(counts: DecodeCounts, source_end: str, durations: EpochSeconds) -> dict[str, str]:
+    properties = {SOURCE_END_PROPERTY: source_end, SECONDS_PROPERTY: durations.as_property}
     if offsets := counts.last_offsets():
         properties[OFFSETS_PROPERTY] = json.dumps(offsets, sort_keys=True)
     if (newest_ms := counts.newest_ms) is not None:

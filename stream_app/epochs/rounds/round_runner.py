@@ -128,16 +128,15 @@ class RoundRunner(Generic[MessagesT]):
             routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
         except Exception:
             # An expiry may have deleted the key index: each store has its own error for that.
-            newer_plan = make_plan()
-            if newer_plan.bases == plan.bases:
+            outdated_plan, plan = plan, make_plan()
+            if plan.bases == outdated_plan.bases:
                 raise
-            plan = newer_plan
             routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
         return DecodedEpoch(
             source_epoch=source_epoch,
             plan=plan,
             routed_epoch=routed_epoch,
-            route_s=self.clock.steady_seconds() - start_s,
+            routing_s=self.clock.steady_seconds() - start_s,
             began_ms=began_ms,
         )
 
@@ -186,20 +185,21 @@ class RoundRunner(Generic[MessagesT]):
         output = decoded_epoch.routed_epoch.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
             self.read_statements(output.statements.sort_by(SOURCE_ORDER))
-        times = epoch_seconds(
+        durations = epoch_seconds(
             output.slowest,
             wait_s=planned_s - start_s,
-            routing_s=decoded_epoch.route_s,
+            routing_s=decoded_epoch.routing_s,
             writing_s=self.clock.steady_seconds() - planned_s,
         )
         results = []
-        for index, table_plan in plan.tables.items():
-            feed, table_output = self.tables.feeds[index], output.tables.get(index, TableOutput())
+        for index, table_plan in plan.table_plans.items():
+            feed = self.tables.feeds[index]
+            table_output = output.table_outputs.get(index, TableOutput())
             feed.table.add_store_requests(table_output.counts.requests)
             results.append(TableResult(feed, table_plan, table_output))
         round_committer = RoundCommitter(
             decoded_epoch=decoded_epoch,
-            times=times,
+            durations=durations,
             reserve=work.round_count * _RESERVE,
             first_offsets=work.first_offsets,
             clock=self.clock,
@@ -265,20 +265,20 @@ class RoundRunner(Generic[MessagesT]):
         Args:
             first_offsets: table's name → see `TablePlan.first_offsets`.
         """
-        plans = {
-            index: plan
+        table_plans = {
+            index: table_plan
             for index, feed in enumerate(self.tables.feeds)
             if (names is None or feed.name in names)
-            and (plan := self._plan_of(feed, first_offsets.get(feed.name, {})))
+            and (table_plan := self._plan_of(feed, first_offsets.get(feed.name, {})))
         }
-        return EpochPlan(tables=plans, settings=settings or self.settings)
+        return EpochPlan(table_plans=table_plans, settings=settings or self.settings)
 
     def _plan_of(
         self, feed: TableFeed, first_offsets: Mapping[KafkaPartition, int]
     ) -> TablePlan | None:
         """Return the table's plan for decoding, or None; then `_prepare_plan` fails the table."""
         try:
-            return feed.plan().with_first_offsets(first_offsets)
+            return feed.table_plan().with_first_offsets(first_offsets)
         except Exception:
             if not self.tables.holds_tables:
                 raise
@@ -294,7 +294,7 @@ class RoundRunner(Generic[MessagesT]):
             if not self.tables.commits_idle_epochs and decoded_epoch.is_idle(index):
                 work.complete_feeds.append(feed)  # without a plan
             elif (write_plan := self._prepare_plan(feed, work.round_count * _RESERVE)) is not None:
-                routed_plan = decoded_epoch.plan.tables.get(index)
+                routed_plan = decoded_epoch.plan.table_plans.get(index)
                 if routed_plan is None or _is_outdated(routed_plan, write_plan, feed):
                     unfit_feeds.append(feed)
                 else:
@@ -304,7 +304,7 @@ class RoundRunner(Generic[MessagesT]):
     def _prepare_plan(self, feed: TableFeed, reserve: int) -> TablePlan | None:
         """Wait until the table accepts rows, and return its plan, or None after a failure."""
         try:
-            return feed.plan(self.tables.wait_for_sequence_number(feed) + reserve)
+            return feed.table_plan(self.tables.wait_for_sequence_number(feed) + reserve)
         except StoppedError:
             raise
         except Exception as error:

@@ -101,7 +101,7 @@ class SchemaEvolution:
         rename_rules: the rules for renamed columns; None if the table does not follow them.
     """
 
-    rules: EvolutionRules
+    evolution_rules: EvolutionRules
     name: str = ""
     full_key: Callable[[str], str] = str
     rename_rules: RenameRules | None = None
@@ -124,8 +124,10 @@ class SchemaEvolution:
         """
         warnings: Sequence[JobWarning] = ()
         if self.rename_rules is not None:
-            names = [] if description is None else [column.name for column in description.columns]
-            renaming = self.rename_rules.renaming(table, names)
+            sent_columns = (
+                [] if description is None else [column.name for column in description.columns]
+            )
+            renaming = self.rename_rules.renaming(table, sent_columns)
             warnings = self._warnings_of_new_columns(self.rename_rules, renaming)
             if self._rename(renaming):
                 return warnings
@@ -134,14 +136,14 @@ class SchemaEvolution:
         return warnings
 
     def _warnings_of_new_columns(
-        self, rules: RenameRules, renaming: TableRenaming
+        self, rename_rules: RenameRules, renaming: TableRenaming
     ) -> Sequence[JobWarning]:
         """Return a warning of new columns that no statement of the source explains."""
         decision = renaming.decision()
-        if not (decision.awaited_columns and rules.reads_statements()):
+        if not (decision.awaited_columns and rename_rules.reads_statements()):
             return []
         columns = ", ".join(map(repr, decision.awaited_columns))
-        if decision.waits and not rules.has_waited():
+        if decision.waits and not rename_rules.has_waited():
             raise AwaitedStatementError(renaming.table.location, columns)
         problem = f"the columns {columns} are new, and no statement of the source says why"
         return [JobWarning(table=self.name, problem=problem, fix=_RENAMED_FIX, is_lasting=True)]
@@ -166,10 +168,10 @@ class SchemaEvolution:
         versions = (table.schema.schema_id, description)
         if self._followed == versions:
             return []
-        evolved = evolve(table, description, self.rules)
+        evolved = evolve(table, description, self.evolution_rules)
         for change in evolved.changes:
             _LOG.warning("%s follows its source: %s", table.location, change)
-        if evolved.kept_columns and self.rules.stops:
+        if evolved.kept_columns and self.evolution_rules.stops:
             kept_columns = "; ".join(evolved.kept_columns)
             raise WrongSourceError(
                 f"the source's columns are no longer those of the table: {kept_columns}",
@@ -184,7 +186,7 @@ class SchemaEvolution:
             *(
                 JobWarning(table=self.name, problem=text, fix=fix)
                 for text in new_texts
-                if self.rules.warns
+                if self.evolution_rules.warns
             ),
             *(
                 JobWarning(

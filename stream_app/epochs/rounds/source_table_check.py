@@ -22,7 +22,7 @@ from stream_app.checkpoint.source_table_names import (
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.errors import WrongSourceError
 
-SHARDS_REMEDY = (
+SHARDS_FIX = (
     "give each table of the source a job and a table of its own; if they are shards of one table, "
     "with a primary key that distinguishes the rows of all, set source.merge-shards = true"
 )
@@ -196,7 +196,7 @@ class SourceTableCheck:
         return WrongSourceError(
             f"the records are of {len(tables)} tables of the source: {_first_texts(texts, ', ')}",
             where=_first_texts(places, "; "),
-            fix=SHARDS_REMEDY,
+            fix=SHARDS_FIX,
         )
 
 

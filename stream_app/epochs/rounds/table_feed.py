@@ -48,7 +48,7 @@ class TableFeed:
     source_check: SourceTableCheck | None = None
     expectation_judge: ExpectationJudge = field(default_factory=ExpectationJudge)
     pace_text: Callable[[], str] = str
-    _plan: TablePlan | None = field(init=False, default=None)
+    _table_plan: TablePlan | None = field(init=False, default=None)
     _has_warned_of_late: bool = field(init=False, default=False)
     _new_columns: set[str] = field(init=False, default_factory=set)
     _warnings: list[JobWarning] = field(init=False, default_factory=list)
@@ -58,7 +58,7 @@ class TableFeed:
         """The table with the schema by which the job writes."""
         return self.table_job.table
 
-    def plan(self, next_sequence_number: int | None = None) -> TablePlan:
+    def table_plan(self, next_sequence_number: int | None = None) -> TablePlan:
         """Return the table's plan for an epoch, from the current schema of the table's job.
 
         The stream's thread and the committer's thread may call this at the same time. Rows decoded
@@ -71,19 +71,19 @@ class TableFeed:
         Raises:
             UsageError: the format's options do not fit the table.
         """
-        table, previous_plan = self.table, self._plan
+        table, previous_plan = self.table, self._table_plan
         if previous_plan is None or previous_plan.table is not table:
             if self.source_check is not None:
                 self.source_check.begin()
             previous_plan = TablePlan(table=table, pipeline=self.pipeline_of(table))
         if next_sequence_number is None:
             next_sequence_number = previous_plan.next_sequence_number
-        self._plan = plan = previous_plan.for_next_epoch(
+        self._table_plan = table_plan = previous_plan.for_next_epoch(
             next_sequence_number, self.table_job.bucket_basis
         )
-        return plan
+        return table_plan
 
-    def refuse_other_sources(self, plan: TablePlan, counts: DecodeCounts) -> bool:
+    def refuse_other_sources(self, table_plan: TablePlan, counts: DecodeCounts) -> bool:
         """Refuse other source tables; return whether rows must be written again without theirs.
 
         Raises:
@@ -91,12 +91,12 @@ class TableFeed:
         """
         if self.source_check is None:
             return False
-        if not self.source_check.must_decode_again(counts, plan.pipeline.choice):
+        if not self.source_check.must_decode_again(counts, table_plan.pipeline.choice):
             return False
-        self._plan = None
+        self._table_plan = None
         return True
 
-    def follow_source(self, plan: TablePlan, output: TableOutput) -> bool:
+    def follow_source(self, table_plan: TablePlan, table_output: TableOutput) -> bool:
         """Commit the schema that the rows need, and use the latest schema.
 
         Returns:
@@ -109,25 +109,25 @@ class TableFeed:
             ExpectationError: a record breaks an expectation that ends the job.
             UnsupportedTableError: the job cannot write by the latest schema.
         """
-        self._warnings += self.expectation_judge.judge(output.counts.violations)
-        self._warn_of_late(output.counts.late_changes)
-        description = output.counts.description
+        self._warnings += self.expectation_judge.judge(table_output.counts.violations)
+        self._warn_of_late(table_output.counts.late_changes)
+        description = table_output.counts.description
         if self.evolution is not None:
             self._warnings += self.evolution.follow(self.table, description)
         self.table_job.adopt()
-        old_names = plan.table.schema.fields.names
+        old_names = table_plan.table.schema.fields.names
         new_names = self.table.schema.fields.names
         self._new_columns.update(set(new_names).difference(old_names))
-        if self.table is not plan.table:
+        if self.table is not table_plan.table:
             return True
-        return not plan.first_offsets and not self.table_job.fits_after_follow(
-            plan.basis, output.changes
+        return not table_plan.first_offsets and not self.table_job.fits_after_follow(
+            table_plan.basis, table_output.changes
         )
 
-    def is_rerouted(self, plan: TablePlan) -> bool:
+    def is_rerouted(self, table_plan: TablePlan) -> bool:
         """Return whether rows of the plan have other buckets since another writer's commit."""
         bucket_state = self.table_job.stream_commit.bucket_state
-        return not plan.first_offsets and not bucket_state.fits(plan.basis)
+        return not table_plan.first_offsets and not bucket_state.fits(table_plan.basis)
 
     def _warn_of_late(self, change_count: int) -> None:
         """Warn once in a run of changes to which dropped hidden changes may have mattered."""

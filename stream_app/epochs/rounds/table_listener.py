@@ -25,7 +25,7 @@ class EpochReport:
 
     Attributes:
         skipped: whether the table had the epoch already.
-        quarantined: the bad records, or None without any.
+        quarantine_report: the bad records, or None without any.
         in_driver: whether the driver itself ran the epoch, without tasks of Spark.
         began_ms: when reading began, in ms since 1970, in UTC.
         sorted_run_histogram: number of sorted runs → number of buckets that have it.
@@ -36,7 +36,7 @@ class EpochReport:
     epoch: int
     skipped: bool = False
     counts: DecodeCounts = field(default_factory=DecodeCounts)
-    quarantined: QuarantineReport | None = None
+    quarantine_report: QuarantineReport | None = None
     bucket_count: int = 0
     file_count: int = 0
     bytes: int = 0

@@ -172,14 +172,14 @@ def task_addresses(task_count: int) -> list[int]:
     raise AssertionError(f"no addresses for {task_count} tasks")
 
 
-def bad_records_of(block: bytes) -> pa.RecordBatch:
+def bad_records_of(payload: bytes) -> pa.RecordBatch:
     """Return the records in a block of kind ``BAD_RECORDS``."""
-    return pa.ipc.read_record_batch(pa.py_buffer(block), BAD_RECORD_SCHEMA)
+    return pa.ipc.read_record_batch(pa.py_buffer(payload), BAD_RECORD_SCHEMA)
 
 
-def messages_of(block: bytes) -> pa.RecordBatch:
+def messages_of(payload: bytes) -> pa.RecordBatch:
     """Return the messages in a block of kind ``NEWCOMERS`` or ``STATEMENTS``: `MESSAGE_SCHEMA`."""
-    return pa.ipc.read_record_batch(pa.py_buffer(block), MESSAGE_SCHEMA)
+    return pa.ipc.read_record_batch(pa.py_buffer(payload), MESSAGE_SCHEMA)
 
 
 def _binary_array(values: list[pa.Buffer]) -> pa.Array:

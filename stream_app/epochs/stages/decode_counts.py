@@ -265,8 +265,8 @@ def _newest_ms(timestamps: pa.Array) -> int | None:
     return newest_time.value // 1000 if newest_time.is_valid else None
 
 
-def counts_of(block: bytes) -> DecodeCounts:
+def counts_of(payload: bytes) -> DecodeCounts:
     """Return the counts in a block of kind ``COUNTS``, which this job's own tasks make."""
-    counts = pickle.loads(block)
+    counts = pickle.loads(payload)
     assert isinstance(counts, DecodeCounts)
     return counts

@@ -261,39 +261,41 @@ class EpochPlan:
     once for all epochs. A task unpacks only the tables of its messages.
 
     Attributes:
-        tables: the tables by their index in blocks; messages of other tables are skipped.
+        table_plans: by the index of the table in blocks; messages of other tables are skipped.
     """
 
-    tables: Mapping[int, TablePlan]
+    table_plans: Mapping[int, TablePlan]
     settings: EpochSettings
 
     def __reduce__(self) -> Any:
-        packed = ((index, plan.pack()) for index, plan in self.tables.items())
+        packed = ((index, table_plan.pack()) for index, table_plan in self.table_plans.items())
         shelves = {
             number: _compress(tuple(shelf))
             for number, shelf in itertools.groupby(
                 packed, key=lambda table: table[0] // _SHELF_TABLES
             )
         }
-        return _unpack, (shelves, _epoch_values(self.tables), self.settings)
+        return _unpack, (shelves, _epoch_values(self.table_plans), self.settings)
 
-    def for_writing(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
+    def for_writing(self, table_plans: Mapping[int, TablePlan]) -> EpochPlan:
         """Return the plan for writing the blocks of some tables, without a splitter."""
-        return EpochPlan(tables=tables, settings=self.settings.with_splitter(OneTableSplitter()))
+        return EpochPlan(
+            table_plans=table_plans, settings=self.settings.with_splitter(OneTableSplitter())
+        )
 
     @property
     def indexes_all_keys(self) -> bool:
         """Whether a table finds older rows in any partition, by an index on executors' disks."""
-        all_traits = {plan.table.kind_traits for plan in self.tables.values()}
+        all_traits = {table_plan.table.kind_traits for table_plan in self.table_plans.values()}
         return any(traits.crosses_partitions or traits.looks_up_partition for traits in all_traits)
 
     @property
     def bases(self) -> Mapping[int, BucketBasis]:
         """The basis of each table."""
-        return {index: plan.basis for index, plan in self.tables.items()}
+        return {index: table_plan.basis for index, table_plan in self.table_plans.items()}
 
 
 def _unpack(
     shelves: Mapping[int, bytes], epoch_values: _EpochValues, settings: EpochSettings
 ) -> EpochPlan:
-    return EpochPlan(tables=_PackedPlans(shelves, epoch_values), settings=settings)
+    return EpochPlan(table_plans=_PackedPlans(shelves, epoch_values), settings=settings)

@@ -63,14 +63,14 @@ class EpochOutput:
     """The tasks' output.
 
     Attributes:
-        tables: outputs by the table's index in the plan, without tables for which the epoch has
+        table_outputs: by the table's index in the plan, without tables for which the epoch has
             nothing.
         newcomer_messages: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
         unassigned: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
         statements: messages that may carry statements of the source; `MESSAGE_SCHEMA`.
     """
 
-    tables: Mapping[int, TableOutput]
+    table_outputs: Mapping[int, TableOutput]
     newcomer_messages: pa.Table
     unassigned: pa.Table
     statements: pa.Table
@@ -78,7 +78,7 @@ class EpochOutput:
     @property
     def slowest(self) -> TaskSeconds:
         """The task before the shuffle that lasted longest."""
-        slowest = (table.counts.slowest for table in self.tables.values())
+        slowest = (table_output.counts.slowest for table_output in self.table_outputs.values())
         return max(slowest, default=TaskSeconds())
 
 
@@ -96,12 +96,12 @@ class RoutedEpoch:
     Attributes:
         message_count: number of messages read, if the runner knows.
         write: writes the blocks.
-        tables: indexes of the tables that have blocks; None if the runner does not know.
+        table_indexes: those of the tables that have blocks; None if the runner does not know.
     """
 
     message_count: int
     write: BlockWriter
-    tables: Set[int] | None = None
+    table_indexes: Set[int] | None = None
 
 
 class EpochRunner(Protocol[MessagesT]):
@@ -119,10 +119,10 @@ class EpochRunner(Protocol[MessagesT]):
         """
         ...
 
-    def messages_between(self, start: Offsets, end: Offsets) -> MessagesT:
-        """Return the messages from `start` (inclusive) to `end` (exclusive).
+    def messages_between(self, start_offsets: Offsets, end_offsets: Offsets) -> MessagesT:
+        """Return the messages from `start_offsets` (inclusive) to `end_offsets` (exclusive).
 
-        A partition that `start` lacks is read from its first message.
+        A partition that `start_offsets` lacks is read from its first message.
         """
         ...
 
@@ -146,7 +146,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
         results: the results of all writing tasks, in any order.
         in_driver: whether the driver itself did the work of the tasks.
     """
-    outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
+    table_outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
     newcomer_messages: list[pa.RecordBatch] = []
     unassigned: list[pa.RecordBatch] = []
     statements: list[pa.RecordBatch] = []
@@ -160,17 +160,17 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
         if table_index == UNREADABLE_INDEX:
             unassigned.append(bad_records_of(payload))
             continue
-        output = outputs[table_index]
+        table_output = table_outputs[table_index]
         if kind == BlockKind.CHANGES:
-            output.changes.append(_bucket_change(payload))
+            table_output.changes.append(_bucket_change(payload))
         elif kind == BlockKind.BAD_RECORDS:
-            output.bad.append(bad_records_of(payload))
+            table_output.bad.append(bad_records_of(payload))
         elif kind == BlockKind.FAILURE:
-            output.failure = failure_of(payload)
+            table_output.failure = failure_of(payload)
         else:
-            output.counts = output.counts.plus(counts_of(payload))
+            table_output.counts = table_output.counts.plus(counts_of(payload))
     return EpochOutput(
-        tables=outputs,
+        table_outputs=table_outputs,
         newcomer_messages=pa.Table.from_batches(newcomer_messages, MESSAGE_SCHEMA),
         unassigned=pa.Table.from_batches(unassigned, BAD_RECORD_SCHEMA),
         statements=pa.Table.from_batches(statements, MESSAGE_SCHEMA),

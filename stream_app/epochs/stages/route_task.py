@@ -68,7 +68,7 @@ def route_in_task(
                     yield _block_of(
                         BlockKind.STATEMENTS, STATEMENTS_INDEX, kafka_partition, table_messages
                     )
-                elif table_index in plan.tables:
+                elif table_index in plan.table_plans:
                     yield from router.decode(table_index, kafka_partition, table_messages, sources)
     yield from router.finish()
 
@@ -134,7 +134,7 @@ class _Router:
         self, table_index: int, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the messages at or after the TRUNCATE that begins the table's epoch."""
-        first_offset = self._plan.tables[table_index].first_offsets.get(kafka_partition)
+        first_offset = self._plan.table_plans[table_index].first_offsets.get(kafka_partition)
         if first_offset is None:
             return messages
         truncated_count = int(np.searchsorted(messages.column("offset").to_numpy(), first_offset))
@@ -178,12 +178,12 @@ class _Router:
         assert gathered_rows is None or first_offset >= gathered_rows.last_offset, (
             "a task reads in order of offsets"
         )
-        plan = self._plan.tables[table_index]
+        table_plan = self._plan.table_plans[table_index]
         if gathered_rows is None:
-            needed_bytes = plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
+            needed_bytes = table_plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed_bytes)
         start_s = self._clock.steady_seconds()
-        decoded_batch = plan.pipeline.decode(messages)
+        decoded_batch = table_plan.pipeline.decode(messages)
         decode_s = self._clock.steady_seconds() - start_s
         rows, bad_records = with_messages(decoded_batch.changes, messages), decoded_batch.bad
         if rows.num_rows:
@@ -238,7 +238,7 @@ class _Router:
         self, table_index: int, kafka_partition: KafkaPartition, gathered_rows: _GatheredRows
     ) -> Iterator[Block]:
         """Yield a block for each bucket of the gathered rows, and forget the rows."""
-        assigner = self._plan.tables[table_index].assigner()
+        assigner = self._plan.table_plans[table_index].assigner()
         rows = concat_rows(gathered_rows.rows)
         gathered_rows.rows.clear()
         kind = BlockKind.INCOMPLETE_CHANGES if is_incomplete(rows) else BlockKind.CHANGES

@@ -72,7 +72,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
             if index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
                 yield from (_forward(block) for block in table_blocks)
                 continue
-            if index not in plan.tables:
+            if index not in plan.table_plans:
                 continue  # the table has failed since its blocks were made
             table_writer = stack.enter_context(_TableWriter(index, plan))
             yield from table_writer.write_changes(table_blocks)
@@ -91,7 +91,7 @@ class _TableWriter:
     def __init__(self, index: int, plan: EpochPlan) -> None:
         self._index = index
         self._holds_tables = plan.settings.holds_tables
-        table_plan = plan.tables[index]
+        table_plan = plan.table_plans[index]
         # Rows before a TRUNCATE must not serve as older rows; the latest snapshot still has them.
         self._table = replace(table_plan.table, is_emptied=bool(table_plan.first_offsets))
         self._next_sequence_number = table_plan.next_sequence_number

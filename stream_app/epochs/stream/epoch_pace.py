@@ -99,7 +99,7 @@ class Pace(Protocol):
     The stream's thread calls it, and the committer's thread calls `note_commit`.
     """
 
-    def note_poll(self, now_s: float) -> None:
+    def note_poll(self, polled_s: float) -> None:
         """Record when the topics' ends were requested, by the steady clock."""
         ...
 
@@ -136,7 +136,7 @@ class FixedPace:
     seconds: float = 0.0
     keeps_freshness: ClassVar[bool] = True
 
-    def note_poll(self, now_s: float) -> None:
+    def note_poll(self, polled_s: float) -> None:
         """See `Pace.note_poll`."""
 
     def begin(self, epoch: int) -> None:
@@ -173,9 +173,9 @@ class FreshPace:
     def __post_init__(self) -> None:
         self._chosen_pace = chosen_pace(self.freshness_s, ())
 
-    def note_poll(self, now_s: float) -> None:
+    def note_poll(self, polled_s: float) -> None:
         """See `Pace.note_poll`."""
-        self._polls = self._polls[1], now_s
+        self._polls = self._polls[1], polled_s
 
     def begin(self, epoch: int) -> None:
         """See `Pace.begin`; the first epoch of a run has messages of an unknown age."""

@@ -42,7 +42,7 @@ class MessageReader(Protocol):
         self,
         ranges: Sequence[OffsetRange],
         pending_messages: PendingMessages,
-        stopping: Callable[[], bool],
+        is_stopping: Callable[[], bool],
     ) -> None:
         """Add the messages of ranges that are not pending already.
 
@@ -79,23 +79,33 @@ class WholeEpochCutter:
     _waiting_since_s: float | None = field(init=False, default=None)
 
     def choose_end(
-        self, epoch: int, start: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
+        self,
+        epoch: int,
+        start_offsets: Offsets,
+        newest_offsets: Offsets,
+        is_stopping: Callable[[], bool],
     ) -> Offsets:
         """See `EpochCutter.choose_end`."""
         last_border = self._last_border(epoch)
-        self._pending_messages.begin_at(_offsets_by_partition(start), last_border.progress)
+        self._pending_messages.begin_at(_offsets_by_partition(start_offsets), last_border.progress)
         limit = self.limit
         while True:
-            target = next_end(start, newest_offsets, limit)
-            self.reader.read(ranges_between(start, target), self._pending_messages, stopping)
+            target_offsets = next_end(start_offsets, newest_offsets, limit)
+            self.reader.read(
+                ranges_between(start_offsets, target_offsets), self._pending_messages, is_stopping
+            )
             cut = self._cut(last_border, newest_offsets)
-            end = _cut_back(target, start, cut.ends)
-            message_count = sum(offsets.size for offsets in ranges_between(start, end))
-            if message_count >= max(self.limit // 2, 1) or target == newest_offsets:
+            end_offsets = _cut_back(target_offsets, start_offsets, cut.ends)
+            message_count = sum(
+                offset_range.size for offset_range in ranges_between(start_offsets, end_offsets)
+            )
+            if message_count >= max(self.limit // 2, 1) or target_offsets == newest_offsets:
                 break
             limit *= 2  # a transaction is large, or its partitions are read at different paces
         if not message_count:
-            return self._wait_or_force_end(epoch, start, newest_offsets, target, cut)
+            return self._wait_or_force_end(
+                epoch, start_offsets, newest_offsets, target_offsets, cut
+            )
         if message_count > 2 * self.limit:
             _LOG.warning(
                 "epoch %d has %d messages, and not %d: a transaction of the source is that large",
@@ -103,7 +113,7 @@ class WholeEpochCutter:
             )  # fmt: skip
         self._waiting_since_s = None
         self._write_border(epoch, last_border, cut)
-        return end
+        return end_offsets
 
     def _last_border(self, epoch: int) -> Border:
         """Return the border before an epoch."""
@@ -114,16 +124,21 @@ class WholeEpochCutter:
     def _cut(
         self, last_border: Border, newest_offsets: Offsets, *, is_forced: bool = False
     ) -> EpochCut:
-        ends, progress = _offsets_by_partition(newest_offsets), last_border.progress
-        cut = cut_epoch(self._pending_messages, ends, progress, is_forced=is_forced)
+        newest_by_partition, earlier_progress = (
+            _offsets_by_partition(newest_offsets),
+            last_border.progress,
+        )
+        cut = cut_epoch(
+            self._pending_messages, newest_by_partition, earlier_progress, is_forced=is_forced
+        )
         if cut.tables_without_topic <= self._tables_without_topic:
             return cut
         # A table's topic may be younger than the known offsets, but not younger than the marker.
         self._tables_without_topic |= cut.tables_without_topic
         return cut_epoch(
             self._pending_messages,
-            ends,
-            progress,
+            newest_by_partition,
+            earlier_progress,
             self.newest_offsets().keys(),
             is_forced=is_forced,
         )
@@ -133,11 +148,16 @@ class WholeEpochCutter:
         self.reader.close()
 
     def _wait_or_force_end(
-        self, epoch: int, start: Offsets, newest_offsets: Offsets, target: Offsets, cut: EpochCut
+        self,
+        epoch: int,
+        start_offsets: Offsets,
+        newest_offsets: Offsets,
+        target_offsets: Offsets,
+        cut: EpochCut,
     ) -> Offsets:
         """End an epoch without a whole transaction: at its start for a while, then by force."""
         now_s, last_border = self.clock.steady_seconds(), self._last_border(epoch)
-        has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
+        has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target_offsets)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
         if not cut.open_transactions or (has_topic and not cut.is_overtaken):
             self._waiting_since_s = None
@@ -148,7 +168,7 @@ class WholeEpochCutter:
         if self.patience_s is None or waited_s < self.patience_s or self._waiting_since_s is None:
             if epoch not in self._borders:
                 self._write_border(epoch, last_border, cut)
-            return start
+            return start_offsets
         self._waiting_since_s = None
         _LOG.warning(
             "epoch %d ends within transactions, after %.0f s: %s",
@@ -158,7 +178,7 @@ class WholeEpochCutter:
         self._write_border(
             epoch, last_border, replace(forced_cut, border=replace(forced_cut.border, doubt=_TORN))
         )
-        return _cut_back(target, start, forced_cut.ends)
+        return _cut_back(target_offsets, start_offsets, forced_cut.ends)
 
     def _write_border(self, epoch: int, last_border: Border, cut: EpochCut) -> None:
         # The transactions of a doubtful epoch get a snapshot with the next epoch.
@@ -176,16 +196,18 @@ def _offsets_by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
     }
 
 
-def _cut_back(target: Offsets, start: Offsets, ends: Mapping[KafkaPartition, int]) -> Offsets:
+def _cut_back(
+    target_offsets: Offsets, start_offsets: Offsets, ends: Mapping[KafkaPartition, int]
+) -> Offsets:
     """Cut the target back to the ends of whole transactions.
 
     A partition without messages ends at the target; a new one without any is left out.
     """
     cut: dict[str, dict[str, int]] = {}
-    for topic, partitions in target.items():
+    for topic, partitions in target_offsets.items():
         for partition, offset in partitions.items():
             # An earlier plan may have read further than the target; a whole cut has that too.
-            end = ends.get((topic, int(partition)), offset)
-            if end or partition in start.get(topic, {}):
-                cut.setdefault(topic, {})[partition] = end
+            end_offset = ends.get((topic, int(partition)), offset)
+            if end_offset or partition in start_offsets.get(topic, {}):
+                cut.setdefault(topic, {})[partition] = end_offset
     return cut

@@ -206,22 +206,24 @@ def _awaited_positions(
     awaited_positions = dict[KafkaPartition, LogPosition]()
     commits = {int(marker["transaction"]): marker for marker in transactions.end_markers}
     torn_tables = [
-        (transaction, table) for transaction, table in missing_changes if transaction in commits
+        (transaction, table_code)
+        for transaction, table_code in missing_changes
+        if transaction in commits
     ]
     torn_commits: list[tuple[Any, int | None]] = [
-        (commits[transaction], table) for transaction, table in torn_tables
+        (commits[transaction], table_code) for transaction, table_code in torn_tables
     ]
     if lacks_end.any():
         torn_commits += [(marker, None) for marker in transactions.end_markers]
-    for marker, table in torn_commits:
+    for marker, table_code in torn_commits:
         position = (*marker["position"].tolist(), LAST_OF_ALL)
         source = pending_messages.sources.names[marker["source"]]
         for partition in pending_messages.partitions:
             topic, _ = partition
             may_lack_change = (
                 topic.startswith(f"{source}.")
-                if table is None
-                else is_topic_of(pending_messages, topic, table, counted_codes)
+                if table_code is None
+                else is_topic_of(pending_messages, topic, table_code, counted_codes)
             )
             if may_lack_change:
                 awaited_positions[partition] = max(

@@ -31,11 +31,11 @@ class TransactionReader:
     """A reader of messages' transactions; for one thread. Implements `whole_borders.MessageReader`.
 
     Attributes:
-        settings: settings of the native reader.
+        reader_settings: settings of the native reader.
         transactions_of: the format's reading of transactions.
     """
 
-    settings: ReaderSettings
+    reader_settings: ReaderSettings
     transactions_of: Callable[[pa.RecordBatch], MessageTransactions]
     clock: Clock
     _reader: RangeReader | None = field(init=False, default=None)
@@ -44,18 +44,18 @@ class TransactionReader:
         self,
         ranges: Sequence[OffsetRange],
         pending_messages: PendingMessages,
-        stopping: Callable[[], bool],
+        is_stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`; errors of brokers are tried again for a while."""
-        deadline_s = self.clock.steady_seconds() + self.settings.timeout_s
+        deadline_s = self.clock.steady_seconds() + self.reader_settings.timeout_s
         while True:
             try:
-                self._read(pending_messages.unread_ranges(ranges), pending_messages, stopping)
+                self._read(pending_messages.unread_ranges(ranges), pending_messages, is_stopping)
                 return
             except WrongSourceError:
                 raise
             except SourceError:
-                if stopping():
+                if is_stopping():
                     raise StoppedError("the job is stopping") from None
                 if self.clock.steady_seconds() > deadline_s:
                     raise
@@ -70,17 +70,19 @@ class TransactionReader:
         self,
         ranges: Sequence[OffsetRange],
         pending_messages: PendingMessages,
-        stopping: Callable[[], bool],
+        is_stopping: Callable[[], bool],
     ) -> None:
         """Read ranges of offsets, and add their messages' transactions to `pending_messages`."""
         if self._reader is None:
             self._reader = RangeReader(
-                replace(self.settings, ranges_at_once=_RANGES_MAX, fails_after_s=_FAILS_AFTER_S),
+                replace(
+                    self.reader_settings, ranges_at_once=_RANGES_MAX, fails_after_s=_FAILS_AFTER_S
+                ),
                 self.clock,
             )
         with closing(self._reader.read(ranges)) as batches:
             for batch in batches:
-                if stopping():
+                if is_stopping():
                     raise StoppedError("the job is stopping")
                 partition = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
                 pending_messages.add(

@@ -45,7 +45,7 @@ class DataFrameEpochRunner:
     """
 
     spark: SparkSession
-    read: Callable[[SparkSession, Offsets, Offsets], DataFrame] | None = None
+    read_between: Callable[[SparkSession, Offsets, Offsets], DataFrame] | None = None
     overlaps: ClassVar[bool] = False
 
     def route(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> RoutedEpoch:
@@ -61,10 +61,10 @@ class DataFrameEpochRunner:
 
         return RoutedEpoch(0, write)
 
-    def messages_between(self, start: Offsets, end: Offsets) -> DataFrame:
+    def messages_between(self, start_offsets: Offsets, end_offsets: Offsets) -> DataFrame:
         """See `EpochRunner.messages_between`."""
-        assert self.read is not None, "only a job that reads topics goes back"
-        return self.read(self.spark, start, end)
+        assert self.read_between is not None, "only a job that reads topics goes back"
+        return self.read_between(self.spark, start_offsets, end_offsets)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch of tombstones, which writes nothing."""

@@ -71,17 +71,17 @@ class DriverEpochRunner:
         """The session of the epochs that are not small."""
         return self.spark_runner.spark
 
-    def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
+    def route(self, epoch: int, ranges: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`; the blocks of a small epoch wait in this process."""
-        if not self._is_small(messages, plan):
-            return self.spark_runner.route(epoch, messages, plan)
+        if not self._is_small(ranges, plan):
+            return self.spark_runner.route(epoch, ranges, plan)
         try:
-            message_count, blocks = self._route_here(messages, plan)
+            message_count, blocks = self._route_here(ranges, plan)
         except _NotSmallError:
-            return self.spark_runner.route(epoch, messages, plan)
+            return self.spark_runner.route(epoch, ranges, plan)
         except Exception as error:
             _log_repetition(epoch, error)
-            return self.spark_runner.route(epoch, messages, plan)
+            return self.spark_runner.route(epoch, ranges, plan)
 
         def write(write_plan: EpochPlan) -> EpochOutput:
             try:
@@ -89,13 +89,15 @@ class DriverEpochRunner:
                 return output_of(results, in_driver=True)
             except Exception as error:
                 _log_repetition(epoch, error)
-                return self.spark_runner.route(epoch, messages, plan).write(write_plan)
+                return self.spark_runner.route(epoch, ranges, plan).write(write_plan)
 
         return RoutedEpoch(message_count, write, {block.table_index for block in blocks})
 
-    def messages_between(self, start: Offsets, end: Offsets) -> Sequence[OffsetRange]:
+    def messages_between(
+        self, start_offsets: Offsets, end_offsets: Offsets
+    ) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""
-        return self.spark_runner.messages_between(start, end)
+        return self.spark_runner.messages_between(start_offsets, end_offsets)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """See `RangeEpochRunner.warm_up`."""
@@ -108,7 +110,7 @@ class DriverEpochRunner:
                 self._reader.close()
                 self._reader = None
 
-    def _is_small(self, messages: Sequence[OffsetRange], plan: EpochPlan) -> bool:
+    def _is_small(self, ranges: Sequence[OffsetRange], plan: EpochPlan) -> bool:
         """Return whether an epoch runs here.
 
         Tables with an index over all partitions cannot, because the index is on the executors'
@@ -118,16 +120,17 @@ class DriverEpochRunner:
         if plan.settings.holds_tables:
             messages_max //= _TABLE_COST
         return (
-            sum(offsets.size for offsets in messages) <= messages_max and not plan.indexes_all_keys
+            sum(offset_range.size for offset_range in ranges) <= messages_max
+            and not plan.indexes_all_keys
         )
 
     def _route_here(
-        self, messages: Sequence[OffsetRange], plan: EpochPlan
+        self, ranges: Sequence[OffsetRange], plan: EpochPlan
     ) -> tuple[int, list[TaskBlock]]:
         """Route messages here; return their number, and the blocks in the order of a task."""
         # Formats change as they learn from messages, and only one thread at a time may use the
         # reader.
-        with self._reading, closing(self._read_messages(messages)) as batches:
+        with self._reading, closing(self._read_messages(ranges)) as batches:
             counted_batches = CountedBatches(batches)
             routed_blocks = route_in_task(counted_batches, _shipped_plan(plan))
             blocks = sorted(routed_blocks, key=lambda block: block.sort_key)
@@ -136,15 +139,17 @@ class DriverEpochRunner:
         return counted_batches.message_count, [_task_block(block) for block in blocks]
 
     def _read_messages(
-        self, messages: Sequence[OffsetRange]
+        self, ranges: Sequence[OffsetRange]
     ) -> Generator[pa.RecordBatch, None, None]:
         if self._reader is None:
-            settings = self.spark_runner.settings
+            reader_settings = self.spark_runner.reader_settings
             self._reader = RangeReader(
-                replace(settings, ranges_at_once=_RANGES_AT_ONCE, fails_after_s=_FAILS_AFTER_S)
+                replace(
+                    reader_settings, ranges_at_once=_RANGES_AT_ONCE, fails_after_s=_FAILS_AFTER_S
+                )
             )
         bytes_read = 0
-        with closing(self._reader.read(messages)) as batches:
+        with closing(self._reader.read(ranges)) as batches:
             for batch in batches:
                 bytes_read += batch.nbytes
                 if bytes_read > _BYTES_MAX:

@@ -34,18 +34,18 @@ class RangeEpochRunner:
     """
 
     spark: SparkSession
-    settings: ReaderSettings
+    reader_settings: ReaderSettings
     reader_count: int
     overlaps: ClassVar[bool] = True
 
-    def route(self, epoch: int, messages: Ranges, plan: EpochPlan) -> RoutedEpoch:
+    def route(self, epoch: int, ranges: Ranges, plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`."""
-        shares = share_out(cut_ranges(messages, self.reader_count), self.reader_count)
+        shares = share_out(cut_ranges(ranges, self.reader_count), self.reader_count)
         return self._epochs.route(epoch, shares, plan)
 
-    def messages_between(self, start: Offsets, end: Offsets) -> Ranges:
+    def messages_between(self, start_offsets: Offsets, end_offsets: Offsets) -> Ranges:
         """See `EpochRunner.messages_between`."""
-        return ranges_between(start, end)
+        return ranges_between(start_offsets, end_offsets)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""
@@ -53,8 +53,10 @@ class RangeEpochRunner:
 
     @property
     def _epochs(self) -> ShareEpochRunner[Ranges]:
-        return ShareEpochRunner(self.spark, partial(_messages_of, self.settings))
+        return ShareEpochRunner(self.spark, partial(_messages_of, self.reader_settings))
 
 
-def _messages_of(settings: ReaderSettings, shares: Iterable[Ranges]) -> Iterator[pa.RecordBatch]:
-    return reader_of_process(settings).read(list(itertools.chain.from_iterable(shares)))
+def _messages_of(
+    reader_settings: ReaderSettings, shares: Iterable[Ranges]
+) -> Iterator[pa.RecordBatch]:
+    return reader_of_process(reader_settings).read(list(itertools.chain.from_iterable(shares)))

@@ -146,18 +146,22 @@ class SparkCompactionQueue:
         """Run queued compactions until the queue ends: small ones in the driver or as one job."""
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
         while requests := self._take_requests():
-            batch = [
+            queued_requests = [
                 queued_request
                 for queued_request in requests
                 if queued_request.future.set_running_or_notify_cancel()
             ]
-            compactions = [queued_request.compaction for queued_request in batch]
+            compactions = [queued_request.compaction for queued_request in queued_requests]
             runs_on_driver = (
                 len(compactions) <= _DRIVER_MAX and _read_bytes(compactions) <= self._driver_bytes
             )
-            if len(batch) > 1 and not runs_on_driver and self._run_together(batch):
+            if (
+                len(queued_requests) > 1
+                and not runs_on_driver
+                and self._run_together(queued_requests)
+            ):
                 continue
-            for queued_request, compaction in zip(batch, compactions, strict=True):
+            for queued_request, compaction in zip(queued_requests, compactions, strict=True):
                 try:
                     change = _compact_on_driver(compaction) if runs_on_driver else None
                     queued_request.future.set_result(change or self._run([compaction])[0])
@@ -177,14 +181,18 @@ class SparkCompactionQueue:
                 requests.append(heapq.heappop(self._heap))
         return requests
 
-    def _run_together(self, batch: Sequence[_QueuedRequest]) -> bool:
+    def _run_together(self, queued_requests: Sequence[_QueuedRequest]) -> bool:
         """Run compactions in a shared job, and return whether it succeeded."""
         try:
-            changes = self._run([queued_request.compaction for queued_request in batch])
+            changes = self._run([queued_request.compaction for queued_request in queued_requests])
         except BaseException as error:
-            _LOG.info("%d compactions of a shared job get jobs of their own: %s", len(batch), error)
+            _LOG.info(
+                "%d compactions of a shared job get jobs of their own: %s",
+                len(queued_requests),
+                error,
+            )
             return False
-        for queued_request, change in zip(batch, changes, strict=True):
+        for queued_request, change in zip(queued_requests, changes, strict=True):
             queued_request.future.set_result(change)
         return True
 
@@ -261,9 +269,9 @@ def _drop(queued_request: _QueuedRequest) -> None:
 class SparkCompactExecutor:
     """The executor of one table's compactions, as Spark jobs. Implements `CompactExecutor`."""
 
-    queue: SparkCompactionQueue
+    compaction_queue: SparkCompactionQueue
     table: FileStoreTable
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction."""
-        return self.queue.submit(self.table, request)
+        return self.compaction_queue.submit(self.table, request)

@@ -37,14 +37,14 @@ class RelationSplitter:
     """The splitter of a first load's rows by their relation. Implements `MessageSplitter`.
 
     Attributes:
-        tables: relation → the table's index.
+        indexes: relation → the table's index.
     """
 
-    tables: dict[str, int]
+    indexes: dict[str, int]
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
-        yield TableMessages(self.tables[messages.column("topic")[0].as_py()], messages)
+        yield TableMessages(self.indexes[messages.column("topic")[0].as_py()], messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,36 +69,43 @@ class LoadEpochRunner:
         """The session of all epochs."""
         return self.topic_runner.spark
 
-    def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
+    def route(self, epoch: int, ranges: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`."""
         if not self.load_plan.parts_of(epoch):
-            return self.topic_runner.route(epoch, messages, plan)
+            return self.topic_runner.route(epoch, ranges, plan)
         index_of_location = {
-            table_plan.table.location: index for index, table_plan in plan.tables.items()
+            table_plan.table.location: index for index, table_plan in plan.table_plans.items()
         }
         # Tables that already have the epoch are not in the plan.
         parts = [part for part in self.load_plan.parts_of(epoch) if part.table in index_of_location]
         indexes = {part.relation: index_of_location[part.table] for part in parts}
         _LOG.info("%s", self.load_plan.progress(epoch))
-        rows = self.reader_of({name: plan.tables[index].table for name, index in indexes.items()})
-        loader = ShareEpochRunner(self.spark, rows.read)
+        row_reader = self.reader_of(
+            {name: plan.table_plans[index].table for name, index in indexes.items()}
+        )
+        loader = ShareEpochRunner(self.spark, row_reader.read)
         epoch_plan = EpochPlan(
-            tables=self._with_formats(plan, set(indexes.values())),
+            table_plans=self._with_formats(plan, set(indexes.values())),
             settings=plan.settings.with_splitter(RelationSplitter(indexes)),
         )
         routed_epoch = loader.route(epoch, list(enumerate(parts)), epoch_plan)
 
         def write(write_plan: EpochPlan) -> EpochOutput:
-            table_plans = self._with_formats(write_plan, write_plan.tables.keys())
-            output = routed_epoch.write(replace(write_plan, tables=table_plans))
-            tables = {index: _without_topic_facts(table) for index, table in output.tables.items()}
-            return replace(output, tables=tables)
+            table_plans = self._with_formats(write_plan, write_plan.table_plans.keys())
+            output = routed_epoch.write(replace(write_plan, table_plans=table_plans))
+            table_outputs = {
+                index: _without_topic_facts(table_output)
+                for index, table_output in output.table_outputs.items()
+            }
+            return replace(output, table_outputs=table_outputs)
 
-        return RoutedEpoch(routed_epoch.message_count, write, routed_epoch.tables)
+        return RoutedEpoch(routed_epoch.message_count, write, routed_epoch.table_indexes)
 
-    def messages_between(self, start: Offsets, end: Offsets) -> Sequence[OffsetRange]:
+    def messages_between(
+        self, start_offsets: Offsets, end_offsets: Offsets
+    ) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""
-        return self.topic_runner.messages_between(start, end)
+        return self.topic_runner.messages_between(start_offsets, end_offsets)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """See `RangeEpochRunner.warm_up`."""
@@ -112,7 +119,7 @@ class LoadEpochRunner:
         """Return the plans of some tables, with the format of the load's rows."""
         return {
             index: replace(table_plan, pipeline=self.pipeline_of(table_plan.table), packs=[])
-            for index, table_plan in plan.tables.items()
+            for index, table_plan in plan.table_plans.items()
             if index in indexes
         }
 

@@ -153,11 +153,11 @@ class PaimonDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns that are read: all columns, or those of ``read.columns``."""
-        names = self._options.columns()
-        columns = self._arrow_schema()
-        if names is not None:
-            columns = pa.schema([columns.field(name) for name in _checked_names(names, columns)])
-        return spark_schema(columns, self._comments())
+        columns = self._options.columns()
+        schema = self._arrow_schema()
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in _checked_names(columns, schema)])
+        return spark_schema(schema, self._comments())
 
     def reader(self, schema: StructType) -> BatchReader:
         """Make a reader of the columns of `schema`, which may be fewer than the table has."""

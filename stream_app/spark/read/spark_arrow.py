@@ -32,11 +32,11 @@ def spark_schema(schema: pa.Schema, comments: Mapping[str, str] | None = None) -
     return columns
 
 
-def spark_batch(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+def spark_batch(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
     """Return the named columns, in the order of the names, in the form that Spark accepts."""
-    selected_batch = batch.select(names)
+    selected_batch = batch.select(columns)
     return pa.RecordBatch.from_arrays(
-        [_spark_column(column) for column in selected_batch.columns], names
+        [_spark_column(column) for column in selected_batch.columns], columns
     )
 
 

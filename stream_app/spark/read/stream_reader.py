@@ -125,9 +125,9 @@ class StreamReader(DataSourceStreamReader):
             StorageError: the file system refuses.
         """
         table = self._offset_planner.table
-        names = tuple(name for name in self._columns if name != ROW_KIND_NAME)
+        table_columns = tuple(name for name in self._columns if name != ROW_KIND_NAME)
         with storage_errors(table.location):
-            for batch in StreamRead(table, names).read(partition.value):
+            for batch in StreamRead(table, table_columns).read(partition.value):
                 if self._shows_row_kinds:
                     yield spark_batch(batch, self._columns)
                     continue

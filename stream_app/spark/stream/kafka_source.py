@@ -78,27 +78,31 @@ class KafkaSource:
             ) from None
         return messages.select(*MESSAGE_SCHEMA.names)
 
-    def read_between(self, spark: SparkSession, start: Offsets, end: Offsets) -> DataFrame:
+    def read_between(
+        self, spark: SparkSession, start_offsets: Offsets, end_offsets: Offsets
+    ) -> DataFrame:
         """Return the messages between two offsets of each partition, in `MESSAGE_SCHEMA`.
 
-        A partition that `start` lacks is new, so it is read from its first message.
+        A partition that `start_offsets` lacks is new, so it is read from its first message.
         """
-        start = {
+        starting_offsets = {
             topic: {
-                partition: start.get(topic, {}).get(partition, _EARLIEST) for partition in parts
+                partition: start_offsets.get(topic, {}).get(partition, _EARLIEST)
+                for partition in parts
             }
-            for topic, parts in end.items()
+            for topic, parts in end_offsets.items()
         }
         partitions = {
-            topic: sorted(int(partition) for partition in parts) for topic, parts in end.items()
+            topic: sorted(int(partition) for partition in parts)
+            for topic, parts in end_offsets.items()
         }
         options = self.options(spark.sparkContext.defaultParallelism)
         for key in ("subscribe", "subscribePattern", "maxOffsetsPerTrigger"):
             options.pop(key, None)
         options |= {
             "assign": json.dumps(partitions),
-            "startingOffsets": json.dumps(start),
-            "endingOffsets": json.dumps(end),
+            "startingOffsets": json.dumps(starting_offsets),
+            "endingOffsets": json.dumps(end_offsets),
         }
         frame = spark.read.format("kafka").options(**options).load()
         return frame.select(*MESSAGE_SCHEMA.names)

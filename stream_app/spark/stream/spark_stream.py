@@ -43,7 +43,7 @@ class SparkStream:
     messages: DataFrame
     name: str
     epoch_committer: EpochCommitter[DataFrame]
-    checkpoint: str
+    checkpoint_location: str
     trigger: str | None
     stop_requested: threading.Event
     query: StreamingQuery | None = None
@@ -55,7 +55,7 @@ class SparkStream:
         writer = (
             self.messages.writeStream.queryName(self.name)
             .foreachBatch(self._process_epoch)
-            .option("checkpointLocation", self.checkpoint)
+            .option("checkpointLocation", self.checkpoint_location)
         )
         if self.trigger is None:
             writer = writer.trigger(availableNow=True)
@@ -88,7 +88,7 @@ class SparkStream:
         newest_progress = source_progress(json.loads(last_progress.json))
         new_progress = [newest_progress]
         if newest_progress.epoch > self._epoch + 1:
-            # Epochs can end faster than this thread asks; Spark keeps the newest_progress of them.
+            # Epochs can end faster than this thread asks; Spark keeps the newest of them.
             recent = (
                 source_progress(json.loads(progress.json)) for progress in self.query.recentProgress
             )

@@ -61,15 +61,19 @@ class EpochCutter(Protocol):
     """A cutter, which decides where epochs end."""
 
     def choose_end(
-        self, epoch: int, start: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
+        self,
+        epoch: int,
+        start_offsets: Offsets,
+        newest_offsets: Offsets,
+        is_stopping: Callable[[], bool],
     ) -> Offsets:
-        """Choose the end of an epoch; return `start` when it has no messages yet.
+        """Choose an epoch's end; return `start_offsets` when it has no messages yet.
 
         Args:
-            start: the start of the epoch, with the oldest offsets of new partitions, so that the
-                limit counts their messages.
+            start_offsets: the start of the epoch, with the oldest offsets of new partitions, so
+                that the limit counts their messages.
             newest_offsets: the ends of all partitions.
-            stopping: returns whether the job is stopping.
+            is_stopping: returns whether the job is stopping.
 
         Raises:
             SourceError: messages that decide it cannot be read.
@@ -93,10 +97,14 @@ class LimitedEpochCutter:
     limit: int | None = None
 
     def choose_end(
-        self, _epoch: int, start: Offsets, newest_offsets: Offsets, _stopping: Callable[[], bool]
+        self,
+        _epoch: int,
+        start_offsets: Offsets,
+        newest_offsets: Offsets,
+        _is_stopping: Callable[[], bool],
     ) -> Offsets:
         """See `EpochCutter.choose_end`."""
-        return next_end(start, newest_offsets, self.limit)
+        return next_end(start_offsets, newest_offsets, self.limit)
 
     def close(self) -> None:
         """See `EpochCutter.close`."""
@@ -175,7 +183,7 @@ class TopicStream:
     epoch_cutter: EpochCutter | None = None
     pace: Pace = field(default_factory=FixedPace)
     patience_s: float = GONE_AFTER_S
-    _stopping: threading.Event = field(init=False, default_factory=threading.Event)
+    _stop_requested: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread = field(init=False)
     _error: BaseException | None = field(init=False, default=None)
     _new_progress: list[SourceProgress] = field(init=False, default_factory=list)
@@ -204,7 +212,7 @@ class TopicStream:
 
     def stop(self) -> None:
         """See `Stream.stop`."""
-        self._stopping.set()
+        self._stop_requested.set()
         self.offset_reader.give_up()
         while self._thread.is_alive():
             with contextlib.suppress(Exception):  # the JVM may have ended already
@@ -217,7 +225,7 @@ class TopicStream:
             self.jobs.join()
             self._run_epochs()
         except BaseException as error:
-            if not self._stopping.is_set():
+            if not self._stop_requested.is_set():
                 self._error = error
         finally:
             self.offset_reader.close()
@@ -229,34 +237,37 @@ class TopicStream:
         epoch_cutter = self.epoch_cutter or LimitedEpochCutter(self.rules.limit)
         self.writer.begin_query()
         polled_s, newest_offsets = self._poll()
-        epoch, start = self._next_epoch(newest_offsets)
+        epoch, start_offsets = self._next_epoch(newest_offsets)
         is_idle = is_full = True
-        while not self._stopping.is_set():
+        while not self._stop_requested.is_set():
             if epoch < self.rules.load_epoch_count:
-                epoch = self._run_load_epoch(epoch, start, newest_offsets)
+                epoch = self._run_load_epoch(epoch, start_offsets, newest_offsets)
                 polled_s, newest_offsets = self._poll()
                 continue
-            newest_offsets = self._wait_for_newest_offsets(start, newest_offsets)
-            limit_start = self._with_new_partitions(start, newest_offsets)
-            end = epoch_cutter.choose_end(epoch, limit_start, newest_offsets, self._stopping.is_set)
+            newest_offsets = self._wait_for_newest_offsets(start_offsets, newest_offsets)
+            limit_start = self._with_new_partitions(start_offsets, newest_offsets)
+            end_offsets = epoch_cutter.choose_end(
+                epoch, limit_start, newest_offsets, self._stop_requested.is_set
+            )
             # The first epoch notes where the job begins, even without messages.
-            is_idle = end == start and epoch > 0
+            is_idle = end_offsets == start_offsets and epoch > 0
             if is_idle:
                 is_full = False
-                self._report(epoch - 1, 0, end, newest_offsets)
+                self._report(epoch - 1, 0, end_offsets, newest_offsets)
             else:
                 self.pace.begin(epoch)
-                self.writer.begin(epoch, end, self.clock.now_ms())
-                message_count = self._run_epoch(epoch, start, end, newest_offsets)
+                self.writer.begin(epoch, end_offsets, self.clock.now_ms())
+                message_count = self._run_epoch(epoch, start_offsets, end_offsets, newest_offsets)
                 is_full = (
-                    end != newest_offsets and message_count >= (self.rules.limit or math.inf) // 2
+                    end_offsets != newest_offsets
+                    and message_count >= (self.rules.limit or math.inf) // 2
                 )
-                epoch, start = epoch + 1, end
+                epoch, start_offsets = epoch + 1, end_offsets
             if not self.rules.drains:
                 next_poll_s = polled_s + self.pace.pause_s(is_full=is_full)
                 self._wait(next_poll_s, min_wait_s=IDLE_S if is_idle else 0.0)
                 polled_s, newest_offsets = self._poll()
-            elif is_idle or end == newest_offsets:
+            elif is_idle or end_offsets == newest_offsets:
                 return
 
     def _poll(self) -> tuple[float, Offsets]:
@@ -266,10 +277,10 @@ class TopicStream:
         self.pace.note_poll(polled_s)
         return polled_s, newest_offsets
 
-    def _run_load_epoch(self, epoch: int, start: Offsets, newest_offsets: Offsets) -> int:
+    def _run_load_epoch(self, epoch: int, start_offsets: Offsets, newest_offsets: Offsets) -> int:
         """Run an epoch of a first load, which leaves the offsets as they are; return the next."""
-        self.writer.begin(epoch, start, self.clock.now_ms())
-        self._run_epoch(epoch, start, start, newest_offsets)
+        self.writer.begin(epoch, start_offsets, self.clock.now_ms())
+        self._run_epoch(epoch, start_offsets, start_offsets, newest_offsets)
         return epoch + 1
 
     def _next_epoch(self, newest_offsets: Offsets) -> tuple[int, Offsets]:
@@ -285,28 +296,30 @@ class TopicStream:
                     first_offsets(self.rules.starting_offsets, oldest_offsets, newest_offsets)
                 )
             return 0, self.epoch_log.start_offsets(0)
-        end = self.epoch_log.end_offsets(last_epoch)
+        end_offsets = self.epoch_log.end_offsets(last_epoch)
         if not self.epoch_log.is_done(last_epoch):
             self._run_epoch(
-                last_epoch, self.epoch_log.start_offsets(last_epoch), end, newest_offsets
+                last_epoch, self.epoch_log.start_offsets(last_epoch), end_offsets, newest_offsets
             )
-        return last_epoch + 1, end
+        return last_epoch + 1, end_offsets
 
-    def _run_epoch(self, epoch: int, start: Offsets, end: Offsets, newest_offsets: Offsets) -> int:
-        message_count = self.process_epoch(ranges_between(start, end), epoch)
+    def _run_epoch(
+        self, epoch: int, start_offsets: Offsets, end_offsets: Offsets, newest_offsets: Offsets
+    ) -> int:
+        message_count = self.process_epoch(ranges_between(start_offsets, end_offsets), epoch)
         self.writer.finish(epoch)
-        self._report(epoch, message_count, end, newest_offsets)
+        self._report(epoch, message_count, end_offsets, newest_offsets)
         return message_count
 
     def _report(
-        self, epoch: int, message_count: int, end: Offsets, newest_offsets: Offsets
+        self, epoch: int, message_count: int, end_offsets: Offsets, newest_offsets: Offsets
     ) -> None:
-        partition_lags = messages_behind(end, newest_offsets)
+        partition_lags = messages_behind(end_offsets, newest_offsets)
         progress = SourceProgress(
             epoch=epoch,
             message_count=message_count,
             lag=sum(partition_lags.values()),
-            end_offsets=end,
+            end_offsets=end_offsets,
             partition_lags=partition_lags,
             newest_offsets=newest_offsets,
         )
@@ -316,7 +329,7 @@ class TopicStream:
                 self._new_progress.pop()  # between epochs the newest is enough
             self._new_progress.append(progress)
 
-    def _wait_for_newest_offsets(self, start: Offsets, newest_offsets: Offsets) -> Offsets:
+    def _wait_for_newest_offsets(self, start_offsets: Offsets, newest_offsets: Offsets) -> Offsets:
         """Wait until no newest offset is before one that the job has read; return the newest.
 
         The stream asks the brokers again for a while.
@@ -326,9 +339,9 @@ class TopicStream:
         """
         deadline_s = self.clock.steady_seconds() + self.patience_s
         while (
-            lost_texts := vanished_partitions(start, newest_offsets)
+            lost_texts := vanished_partitions(start_offsets, newest_offsets)
         ) and not self._lost.issuperset(lost_texts):
-            if self._stopping.wait(_ASK_AGAIN_S):
+            if self._stop_requested.wait(_ASK_AGAIN_S):
                 raise StoppedError("the job is stopping")
             if self.clock.steady_seconds() < deadline_s:
                 newest_offsets = self.offset_reader.offsets_at(OffsetEnd.NEWEST)
@@ -345,19 +358,20 @@ class TopicStream:
             _LOG.warning("%s; the job continues without it", "; ".join(lost_texts))
         return newest_offsets
 
-    def _with_new_partitions(self, start: Offsets, newest_offsets: Offsets) -> Offsets:
+    def _with_new_partitions(self, start_offsets: Offsets, newest_offsets: Offsets) -> Offsets:
         """Add the oldest offsets of new partitions, so that the limit counts their messages."""
         is_known = all(
-            newest_offsets[topic].keys() <= start.get(topic, {}).keys() for topic in newest_offsets
+            newest_offsets[topic].keys() <= start_offsets.get(topic, {}).keys()
+            for topic in newest_offsets
         )
         if self.rules.limit is None or is_known:
-            return start
+            return start_offsets
         oldest_offsets = self.offset_reader.offsets_at(OffsetEnd.OLDEST)
         return {
-            topic: {**oldest_offsets.get(topic, {}), **start.get(topic, {})}
+            topic: {**oldest_offsets.get(topic, {}), **start_offsets.get(topic, {})}
             for topic in newest_offsets
         }
 
     def _wait(self, deadline_s: float, min_wait_s: float) -> None:
         remaining_s = deadline_s - self.clock.steady_seconds()
-        self._stopping.wait(max(remaining_s, min_wait_s, 0.0))
+        self._stop_requested.wait(max(remaining_s, min_wait_s, 0.0))

@@ -89,7 +89,7 @@ class Bank:
     def cutter(self, limit: int = 100, patience_s: float | None = 60.0) -> WholeEpochCutter:
         return WholeEpochCutter(
             reader=TransactionReader(
-                settings=ReaderSettings(client_settings=self.client),
+                reader_settings=ReaderSettings(client_settings=self.client),
                 transactions_of=debezium_transactions,
                 clock=self.clock,
             ),

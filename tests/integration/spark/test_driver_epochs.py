@@ -64,7 +64,7 @@ def a_table(folder: Path) -> SmallTable:
 
 def plan_of(small: SmallTable) -> EpochPlan:
     plan = a_plan(small.table.schema)
-    return replace(plan, tables={0: replace(plan.tables[0], table=small.table)})
+    return replace(plan, table_plans={0: replace(plan.table_plans[0], table=small.table)})
 
 
 def jobs_of(spark: SparkSession) -> int:
@@ -86,7 +86,7 @@ def runner_of(spark: SparkSession, broker: EmbeddedBroker, most: int) -> DriverE
 
 
 def rows_of(small: SmallTable, output: EpochOutput) -> list[dict[str, Any]]:
-    small.committer.commit_epoch(0, output.tables[0].changes)
+    small.committer.commit_epoch(0, output.table_outputs[0].changes)
     return sorted(read_rows(small.table), key=lambda row: int(row["k"]))
 
 
@@ -101,7 +101,7 @@ def test_the_driver_and_sparks_tasks_write_the_same(
         runner.close()
         assert read == CHANGES + 1
         assert (jobs == 0) == (most > CHANGES)
-        [table] = output.tables.values()
+        [table] = output.table_outputs.values()
         assert table.in_driver == (jobs == 0)
         assert [batch.num_rows for batch in table.bad] == [1]
         assert table.counts.messages == CHANGES + 1
@@ -128,7 +128,7 @@ def test_many_bytes_and_many_buckets_are_left_to_sparks_tasks(
     output, _, jobs = write_epoch(runner, fill_topic(kafka_broker, many), wide)
     runner.close()
     assert jobs == 2
-    assert len({change.bucket_id for change in output.tables[0].changes}) > 100
+    assert len({change.bucket_id for change in output.table_outputs[0].changes}) > 100
 
 
 def test_messages_that_fail_in_the_driver_run_in_sparks_tasks(
@@ -144,7 +144,7 @@ def test_messages_that_fail_in_the_driver_run_in_sparks_tasks(
     output, _, jobs = write_epoch(runner, messages, a_table(tmp_path / "u"))
     runner.close()
     assert jobs == 0, "the reader reads on"
-    assert output.tables[0].counts.messages == CHANGES
+    assert output.table_outputs[0].counts.messages == CHANGES
 
 
 def test_an_index_of_all_keys_stays_with_the_executors(tmp_path: Path) -> None:

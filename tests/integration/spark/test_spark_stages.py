@@ -59,7 +59,7 @@ class Collected:
     def __call__(self, messages: DataFrame, _: int) -> None:
         self.epochs += 1
         self.read_tasks.append(messages.rdd.getNumPartitions())
-        schema = change_schema(arrow_schema(self.plan.tables[0].table.schema.fields))
+        schema = change_schema(arrow_schema(self.plan.table_plans[0].table.schema.fields))
         tasks: dict[tuple[bytes, int], set[int]] = defaultdict(set)
         for row in route_blocks(messages, self.plan).mapInArrow(_numbered, _NUMBERED).collect():
             block = pa.py_buffer(bytes(row.block))
@@ -194,9 +194,9 @@ def test_a_task_that_is_done_again_gives_the_same_once(
     plan = a_plan(block_bytes=1)
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "40")
-    part = plan.tables[0]
+    part = plan.table_plans[0]
     failing = replace(part, pipeline=Pipeline(FailsOnce(part.pipeline)))
-    collected = Collected(replace(plan, tables={0: failing}))
+    collected = Collected(replace(plan, table_plans={0: failing}))
     run_epochs(source.read_stream(session), tmp_path, collected)
     assert [collected.values(key) for key in range(3)] == [
         list(range(key, 300, 3)) for key in range(3)

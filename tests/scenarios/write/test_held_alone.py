@@ -131,7 +131,7 @@ def test_a_table_whose_filter_does_not_fit_its_latest_schema_is_held_alone(
         tables.tables[1] = with_latest_schema(tables.tables[1])
         committer = tables.started(runner, holds_tables=True)
         filtered(committer)
-        assert committer.round_runner.plan().tables.keys() == {0}
+        assert committer.round_runner.plan().table_plans.keys() == {0}
     run(committer, tables, runner, 2)
     waiting = tables.state().held_tables
     assert waiting.keys() == {"b"}

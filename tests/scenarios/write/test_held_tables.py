@@ -121,7 +121,7 @@ def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     files = counting_file_io(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
     committer = start_job(tables, runner, file_io=(files, None), tasks=1)
     plan = committer.round_runner.plan()
-    failed = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).tables[0]
+    failed = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).table_outputs[0]
     assert failed.failure is not None
     assert failed.counts.requests == {"put": 1, "put_errors": 1}
     before = requests.total()["put_errors"]
@@ -143,8 +143,8 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     reads: list[Parts] = []
     between = runner.messages_between
 
-    def counted(start: Offsets, end: Offsets) -> Parts:
-        reads.append(between(start, end))
+    def counted(start_offsets: Offsets, end_offsets: Offsets) -> Parts:
+        reads.append(between(start_offsets, end_offsets))
         return reads[-1]
 
     runner.messages_between = counted  # type: ignore[method-assign]

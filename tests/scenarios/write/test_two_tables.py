@@ -111,16 +111,16 @@ def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: P
     run(committer, tables, 0)
     tables.send([{"k": 1, "v": "x"}], [{"day": "d", "n": 1}])
     run(committer, tables, 1)
-    first, second = (runner.plans[epoch].tables[0] for epoch in (0, 1))
+    first, second = (runner.plans[epoch].table_plans[0] for epoch in (0, 1))
     assert first.next_sequence_number == 0 < second.next_sequence_number
     assert first.pipeline is second.pipeline
     job = committer.tables.feeds[0].table_job
     job.table = job.table.with_options({"ignore-update-before": "true"})
     assert (
-        committer.round_runner.plan().tables[0].table.schema.options["ignore-update-before"]
+        committer.round_runner.plan().table_plans[0].table.schema.options["ignore-update-before"]
         == "true"
     )
-    assert committer.round_runner.plan().tables[0].pipeline is not first.pipeline
+    assert committer.round_runner.plan().table_plans[0].pipeline is not first.pipeline
 
 
 def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -
     runner = EpochHere()
     committer = tables.started(runner)
     run(committer, tables, 1)
-    assert 0 not in runner.plans[1].tables
+    assert 0 not in runner.plans[1].table_plans
     assert [reports(committer, index)[0].skipped for index in (0, 1)] == [True, False]
     assert [reports(committer, index)[0].counts.messages for index in (0, 1)] == [0, 1]
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 2)

@@ -48,11 +48,11 @@ class EpochHere:
         tables = {block.table_index for blocks in tasks.values() for block in blocks}
         return RoutedEpoch(sum(part.num_rows for part in messages), write, tables)
 
-    def messages_between(self, start: Offsets, end: Offsets) -> Parts:
+    def messages_between(self, start_offsets: Offsets, end_offsets: Offsets) -> Parts:
         def is_wanted(row: dict[str, Any]) -> bool:
             topic, partition = row["topic"], str(row["partition"])
-            first = start.get(topic, {}).get(partition, 0)
-            return bool(first <= row["offset"] < end.get(topic, {}).get(partition, 0))
+            first = start_offsets.get(topic, {}).get(partition, 0)
+            return bool(first <= row["offset"] < end_offsets.get(topic, {}).get(partition, 0))
 
         wanted = [
             batch.filter(pa.array([is_wanted(row) for row in batch.to_pylist()], pa.bool_()))

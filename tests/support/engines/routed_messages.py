@@ -57,7 +57,7 @@ def table_plan(schema: TableSchema | None = None, location: str = "/nowhere") ->
 
 def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: Any) -> EpochPlan:
     return EpochPlan(
-        tables={0: table_plan(schema)}, settings=EpochSettings(task_count=tasks, **limits)
+        table_plans={0: table_plan(schema)}, settings=EpochSettings(task_count=tasks, **limits)
     )
 
 

@@ -93,7 +93,7 @@ class Topics:
         self,
         ranges: Sequence[OffsetRange],
         pending_messages: PendingMessages,
-        _stopping: Callable[[], bool],
+        _is_stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`."""
         for planned in pending_messages.unread_ranges(ranges):

@@ -91,7 +91,7 @@ class DatabaseJob:
         self.state = state = JobStateFile(self.checkpoint)
         self.tables = DatabaseTables(
             job_tables=self.database, state_file=state, clock=self.clock,
-            feed_of=self._feed, quarantine=self._quarantine,
+            feed_of=self._feed, write_unassigned=self._quarantine,
         )  # fmt: skip
         known_feeds = self.tables.known_feeds()
         splitter = self.tables.splitter(known_feeds, frozenset(state.state.held_tables))

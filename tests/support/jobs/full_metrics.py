@@ -41,7 +41,7 @@ def fill(of_table: JobMetrics) -> None:
     ends = {("t", 0): PartitionEnd(7, 1000)}
     of_table.count_epoch(
         EpochReport(
-            epoch=0, quarantined=aside,
+            epoch=0, quarantine_report=aside,
             counts=DecodeCounts(messages=5, ends=ends, violations={BROKEN: FIRST}),
             snapshots=(PROVEN,), compactions=(COMPACTION,),
         )
@@ -49,9 +49,9 @@ def fill(of_table: JobMetrics) -> None:
     for kind in DriftKind:
         of_table.count_drift(kind, "phone", 1)
     numbers = CompactionMetrics(flushed_bytes=1, files=3, bytes=4)
-    of_table.compactions.add(of_table.table, lambda: numbers)
-    of_table.maintenance.add(of_table.table, MaintenanceMetrics)
-    of_table.callbacks.add(of_table.table, lambda: ())
+    of_table.compactions.add(of_table.label, lambda: numbers)
+    of_table.maintenance.add(of_table.label, MaintenanceMetrics)
+    of_table.callbacks.add(of_table.label, lambda: ())
 
 
 def full_metrics(tables: int = 1) -> JobMetrics:

@@ -27,7 +27,12 @@ def page_of(
         return {"all": {"0": len(job.sent) + unread}}
 
     site = JobSite(
-        shown_job(job.config), job.checkpoint, job.clock, history, ask_ends=ends, read=job.read
+        shown_job(job.config),
+        job.checkpoint,
+        job.clock,
+        history,
+        ask_ends=ends,
+        read_range=job.read,
     )
     with serving_pages(site, "127.0.0.1", 0, TOKEN, PATIENCE_S) as address:
         yield Warehouse(Path(job.sync.warehouse), address)

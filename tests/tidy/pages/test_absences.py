@@ -148,7 +148,7 @@ def uses_time(tree: ast.AST) -> bool:
     [
         ("time.sleep(1)", True),
         ("Event().wait()", True),
-        ("self._stopping.wait(left)", True),
+        ("self._stop_requested.wait(left)", True),
         ("self._thread.join(1)", True),
         ("query.awaitTermination(1)", True),
         ("self._sync.wait()", False),

@@ -112,18 +112,18 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
             fix="use --follow alone; 'compaction.optimization-interval' says how often each whole "
             "bucket is merged",
         )
-    port = args.metrics_port
-    if port is not None and not (args.follow and 0 < port < 65536):
+    metrics_port = args.metrics_port
+    if metrics_port is not None and not (args.follow and 0 < metrics_port < 65536):
         raise UsageError(
-            f"--metrics-port {port} needs --follow, and a port from 1 to 65535",
+            f"--metrics-port {metrics_port} needs --follow, and a port from 1 to 65535",
             fix="give both, or leave it out",
         )
-    options, spark = _settings(args.set)
+    options, spark_settings = _settings(args.set)
     if config is None:
         table = named_table(args.table)
     else:
         table = open_named_job_table(args.table, config.job_tables, str(args.conf))
-        spark = {**config.spark, **spark}
+        spark_settings = {**config.spark, **spark_settings}
     table = with_configuration(open_for_altering(table), {**options, WRITE_ONLY.key: "false"})
     choice = PartitionChoice(
         partitions=tuple(map(partition_argument, args.partition)),
@@ -136,8 +136,8 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
         choice=choice,
         full=not (args.minor or args.follow),
         follow=args.follow,
-        spark_settings=spark,
-        metrics_port=port,
+        spark_settings=spark_settings,
+        metrics_port=metrics_port,
         terminal_width=args.terminal_width,
         stream_config=StreamConfig() if config is None else config.stream,
         row_order=_row_order(args),
@@ -173,11 +173,11 @@ def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
                 fix="give Spark's secrets in $SPARK_HOME/conf/spark-defaults.conf",
             )
         settings[key.strip()] = value.strip()
-    spark = {key: value for key, value in settings.items() if key.startswith("spark.")}
-    options = {key: value for key, value in settings.items() if key not in spark}
+    spark_settings = {key: value for key, value in settings.items() if key.startswith("spark.")}
+    options = {key: value for key, value in settings.items() if key not in spark_settings}
     if problems := option_problems(options):
         raise UsageError("; ".join(problems), fix="correct --set")
-    return options, spark
+    return options, spark_settings
 
 
 def _idle_ms(text: str) -> int:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.source.bootstrap_servers import bootstrap_servers
+from stream_app.app.source.bootstrap_servers import parse_bootstrap_servers
 from stream_app.app.table_setup.job_catalog import job_table_folder
 from stream_app.errors import UsageError
 from stream_app.fileio.store_registry import is_same_location
@@ -34,7 +34,7 @@ def compared_topics(
     Raises:
         UsageError: the configuration is wrong or belongs to another table, or a topic is misspelt.
     """
-    source, rules, location = SourceConfig(), TableConfig(), table.location
+    source_config, rules, location = SourceConfig(), TableConfig(), table.location
     if job_tables is None and args.source_kafka is None:
         return None, rules
     if job_tables is not None:
@@ -46,25 +46,25 @@ def compared_topics(
                 fix="give the configuration of this table's job, from the folder where that job "
                 f"runs; or only {option}",
             )
-        source = job_tables.source_of(table.name)
+        source_config = job_tables.source_of(table.name)
         rules = job_tables.table_config(table.name, table.schema.fields)
-        check_is_kafka(args, source)
+        check_is_kafka(args, source_config)
     if args.source_kafka is not None:
-        servers, sign, topic = args.source_kafka.rpartition("/")
-        if not (servers and sign and topic):
+        bootstrap_servers, sign, topic = args.source_kafka.rpartition("/")
+        if not (bootstrap_servers and sign and topic):
             raise UsageError(
                 f"{option} {args.source_kafka} is not a topic",
                 fix="write it as 127.0.0.1:9092/shop.public.orders",
             )
-        bootstrap_servers(servers, f"{option} {args.source_kafka}")
-        if source.clusters:
+        parse_bootstrap_servers(bootstrap_servers, f"{option} {args.source_kafka}")
+        if source_config.clusters:
             raise UsageError(
                 f"{option} names a topic of one cluster, and the table has rows of several",
                 where=f"source.clusters of {args.conf}",
                 fix=f"leave {option} out: the configuration names the clusters",
             )
-        source = replace(source, bootstrap_servers=servers, topics=(topic,))
-    return source, rules
+        source_config = replace(source_config, bootstrap_servers=bootstrap_servers, topics=(topic,))
+    return source_config, rules
 
 
 def check_is_kafka(args: argparse.Namespace, source_config: SourceConfig) -> None:

@@ -103,8 +103,8 @@ def run(args: argparse.Namespace) -> int:
         if job_tables is None
         else open_named_job_table(args.table, job_tables, str(args.conf))
     )
-    source, table_config = compared_topics(args, table, job_tables, option="--from-topic")
-    if source is None:
+    source_config, table_config = compared_topics(args, table, job_tables, option="--from-topic")
+    if source_config is None:
         raise UsageError(
             "no topic is named",
             fix="give --conf with the configuration of the table's job, or --from-topic",
@@ -116,11 +116,11 @@ def run(args: argparse.Namespace) -> int:
                 "--source reads the database in place of the topics",
                 fix="give --conf, and leave out --from and --from-topic",
             )
-        return _backfill_from_database(args, table, job_tables, source, scope)
+        return _backfill_from_database(args, table, job_tables, source_config, scope)
     progress = ProgressLine.of_terminal()
     backfill = TopicBackfill(
         table=table,
-        source_config=source,
+        source_config=source_config,
         table_config=table_config,
         progress=progress,
         since_ms=since_ms,
@@ -157,7 +157,7 @@ def _backfill_from_database(
             table=table,
             job_tables=job_tables,
             database=database,
-            source=finder.own_source_of(table, args.source_table),
+            summed_source=finder.own_source_of(table, args.source_table),
             messages=UnreadMessages.of_job(table, job_tables, state, source_config),
             wait_s=duration_argument("--wait", args.wait) / 1000,
             scope=scope,

@@ -135,12 +135,14 @@ def run(args: argparse.Namespace) -> int:
         else:
             table = open_named_job_table(args.table, job_tables, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-        source, table_config = compared_topics(args, table, job_tables)
-        if source is None:
+        source_config, table_config = compared_topics(args, table, job_tables)
+        if source_config is None:
             return _check_one(args, table, None, progress)
         with scratch_folder("check") as folder:
             comparison = Comparison(folder, progress, loaded_tables(job_tables))
-            compared_table = comparison.add(table, source, table_config, choice_of(job_tables))
+            compared_table = comparison.add(
+                table, source_config, table_config, choice_of(job_tables)
+            )
             comparison.read(recorded_splitter(job_tables, table))
             code = _check_one(args, table, compared_table, progress)
         if job_tables is not None:
@@ -172,9 +174,9 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
     if not args.source.startswith(JDBC):
         sides = table_sides(table, args.source, named_table)
         return exit_code(_compare(args, table, sides, progress))
-    source = SummedSource(relations=[args.source_table or table.name])
+    summed_source = SummedSource(relations=[args.source_table or table.name])
     with summed_database(parse_jdbc_url(args.source, "--source", SERVERS)) as database:
-        sides = database_sides(table, database, source, wait_s)
+        sides = database_sides(table, database, summed_source, wait_s)
         return exit_code(_compare(args, table, sides, progress))
 
 
@@ -239,11 +241,11 @@ def _compare_job(
         try:
             table = open_job_table(job_tables, path)
             check_readable(table, merges=True)
-            source = finder.source_of(table)
-            if source is None:
+            summed_source = finder.source_of(table)
+            if summed_source is None:
                 foreign_names.append(name)
                 continue
-            sides = database_sides(table, database, source, wait_s)
+            sides = database_sides(table, database, summed_source, wait_s)
             kinds = _compare(args, table, sides, progress, heading=path)
         except StreamAppError as error:
             kinds = print_findings(
@@ -292,9 +294,11 @@ def _check_all(
         try:
             table = open_job_table(job_tables, path)
             check_versions_known(table)
-            source, table_config = compared_topics(args, table, job_tables)
-            assert source is not None, "the configuration names it"
-            comparisons.append((path, table, comparison.add(table, source, table_config, choice)))
+            source_config, table_config = compared_topics(args, table, job_tables)
+            assert source_config is not None, "the configuration names it"
+            comparisons.append(
+                (path, table, comparison.add(table, source_config, table_config, choice))
+            )
         except StreamAppError as error:
             comparisons.append((path, table, error))
     compared_tables = [

@@ -136,24 +136,24 @@ def run(args: argparse.Namespace) -> int:
 
 def _draft_of_table(args: argparse.Namespace) -> JobDraft:
     """Return a draft by a table of the database, and print which columns have no counterpart."""
-    mapping = _mapping_options(args)
+    options = _mapping_options(args)
     if args.topic is None:
         raise UsageError("--from-jdbc needs --topic", fix="name the topic with the table's changes")
-    source = _source(args, args.topic)
-    source_table = jdbc_table(
-        parse_jdbc_url(args.from_jdbc, "--from-jdbc", SERVERS), args.table, mapping
+    source_config = _source(args, args.topic)
+    definition = jdbc_table(
+        parse_jdbc_url(args.from_jdbc, "--from-jdbc", SERVERS), args.table, options
     )
-    _print_remarks(source_table.table, source)
-    if source_table.is_root:
+    _print_remarks(definition.table, source_config)
+    if definition.is_root:
         print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
-    for column in source_table.untyped_columns:
+    for column in definition.untyped_columns:
         print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
     return _job_draft(
         args,
-        source,
-        (source_table.schema, source_table.name),
-        source_table.table,
-        f"the table {source_table.schema}.{source_table.name}",
+        source_config,
+        (definition.schema, definition.name),
+        definition.table,
+        f"the table {definition.schema}.{definition.name}",
     )
 
 
@@ -176,23 +176,25 @@ def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
     mapping = _mapping_options(args)
     if args.table is not None or args.topic is not None:
         raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
-    source = _source(args, args.from_topic)
-    topics = checked_topics(source)
-    [topic] = source.topics
-    messages = messages_at_both_ends(source, topics).get(topic)
-    facts = source_facts(source.format, source.format_options)
+    source_config = _source(args, args.from_topic)
+    topics = checked_topics(source_config)
+    [topic] = source_config.topics
+    messages = messages_at_both_ends(source_config, topics).get(topic)
+    facts = source_facts(source_config.format, source_config.format_options)
     table = None if messages is None else facts.describe(messages, mapping)
     if messages is None or table is None:
-        notice = None if messages is None else format_notice(source.format, [messages])
+        notice = None if messages is None else format_notice(source_config.format, [messages])
         reason = "" if notice is None else f": {notice.problem}"
         raise WrongSourceError(
             f"no message shows a column{reason}",
             where=f"topic {args.from_topic}",
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
-    _print_remarks(table, source)
+    _print_remarks(table, source_config)
     names = _source_names(topic, facts, messages)
-    return _job_draft(args, source, names, table, f"the messages of the topic {args.from_topic}")
+    return _job_draft(
+        args, source_config, names, table, f"the messages of the topic {args.from_topic}"
+    )
 
 
 def _print_remarks(table: SourceTable, source_config: SourceConfig) -> None:
@@ -247,23 +249,23 @@ def _job_draft(
 def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
     """Return the source of the drafted job, which has only the topic and its cluster."""
     if args.conf is None:
-        source = SourceConfig(bootstrap_servers=args.bootstrap_servers)
+        source_config = SourceConfig(bootstrap_servers=args.bootstrap_servers)
     else:
-        source = load_config(args.conf, (), os.environ).source
-    if source.kind is not SourceKind.KAFKA:
+        source_config = load_config(args.conf, (), os.environ).source
+    if source_config.kind is not SourceKind.KAFKA:
         raise UsageError("its source is not a topic", where=str(args.conf), fix="name another file")
     name, topic = cluster_and_name(topic)
-    clusters = {cluster.name: cluster for cluster in source.kafka_clusters}
+    clusters = {cluster.name: cluster for cluster in source_config.kafka_clusters}
     if name not in clusters:
         raise UsageError(
             f"no cluster {name!r} is configured for the topic {topic}",
             where=str(args.conf or "--bootstrap-servers"),
             fix=f"name a section [source.clusters.{name}] in --conf, or the topic alone",
         )
-    format_name = args.source_format or source.format
-    format_options = source.format_options if format_name == source.format else {}
+    format_name = args.source_format or source_config.format
+    format_options = source_config.format_options if format_name == source_config.format else {}
     return replace(
-        source,
+        source_config,
         bootstrap_servers=clusters[name].bootstrap_servers,
         kafka_options=clusters[name].kafka_options,
         topics=(topic,),

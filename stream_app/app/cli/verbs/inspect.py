@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
             fix=f"leave them out, or ask for one of {', '.join(_WITH_BUCKETS)}",
         )
     table = named_table(args.table)
-    choice.check(table, remedy="leave --partition out")
+    choice.check(table, fix="leave --partition out")
     snapshot = snapshot_of(table, version_of(args))
     table_listing = _LISTINGS[args.listing](table, snapshot, choice)
     if not table_listing.rows:

@@ -135,19 +135,19 @@ def run(args: argparse.Namespace) -> int:
     config = configuration_of(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     folder = args.folder if config is None else config.stream.quarantine
-    records = _Records(
+    chosen_records = _Records(
         job_quarantine=_quarantine(args, job_tables, folder),
         job_tables=job_tables,
         name=args.table,
         choice=_record_choice(args),
     )
-    if args.action in ("replay", "drop") and records.choice.is_everything and not args.all:
+    if args.action in ("replay", "drop") and chosen_records.choice.is_everything and not args.all:
         raise UsageError(
             f"no records are chosen for {args.action}",
             fix="choose them (--reason, --topic, --partition, --offset, --since, --until), or give "
             "--all",
         )
-    for line in _ACTIONS[args.action](args, records):
+    for line in _ACTIONS[args.action](args, chosen_records):
         print(line, flush=True)
     return 0
 
@@ -259,10 +259,10 @@ class _Records:
         return frozenset(users)
 
 
-def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
+def _list(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]:
     """Yield the lines that summarise the unresolved records, by table if there are several."""
-    tables = records.unresolved_by_table()
-    summaries = _summaries(records.unresolved_records())
+    tables = chosen_records.unresolved_by_table()
+    summaries = _summaries(chosen_records.unresolved_records())
     columns: tuple[Column, ...] = _COLUMNS
     if tables:
         columns = (Column("table"), *_COLUMNS)
@@ -272,7 +272,7 @@ def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     if args.format == "jsonl":
         yield from (orjson.dumps(summary).decode() for summary in summaries)
     elif not summaries:
-        yield f"no record waits in {records.quarantine.location}"
+        yield f"no record waits in {chosen_records.quarantine.location}"
     else:
         rows = [
             [value if value is None else str(value) for value in summary.values()]
@@ -304,10 +304,10 @@ def _summary(
     }
 
 
-def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    unresolved_records = records.unresolved_records()
+def _show(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]:
+    unresolved_records = chosen_records.unresolved_records()
     if not unresolved_records and args.format == "text":
-        yield from records.lines_of_other_tables()
+        yield from chosen_records.lines_of_other_tables()
     for record in unresolved_records:
         if args.format == "jsonl":
             yield orjson.dumps(_as_json(record)).decode()
@@ -337,12 +337,12 @@ def _text_of_bytes(data: bytes | None) -> str:
     return "null" if data is None else data.decode(errors="backslashreplace")
 
 
-def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
+def _drop(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]:
     """Mark the unresolved records as dropped, then remove them; yield the lines to print."""
-    quarantine, unresolved_records = records.quarantine, records.unresolved_records()
+    quarantine, unresolved_records = chosen_records.quarantine, chosen_records.unresolved_records()
     if not unresolved_records:
         yield NOTHING
-        yield from records.lines_of_other_tables()
+        yield from chosen_records.lines_of_other_tables()
         return
     yield f"drop {count_text(len(unresolved_records), 'record')} of {quarantine.location}"
     if args.dry_run:
@@ -360,21 +360,21 @@ def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     yield f"dropped {count_text(len(unresolved_records), 'record')}"
 
 
-def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    job_tables = records.job_tables
+def _replay(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]:
+    job_tables = chosen_records.job_tables
     if job_tables is None:
         raise UsageError(
             "a replay needs the job's configuration", fix="give --conf instead of the folder"
         )
-    by_table = job_record_replays(job_tables, records.job_quarantine, args.table)
+    by_table = job_record_replays(job_tables, chosen_records.job_quarantine, args.table)
     for name, replay in by_table.items():
         if args.table is None and job_tables.separates_tables:
             yield f"{name}:"
-        outcome = replay.run(records.choice, dry_run=args.dry_run)
+        outcome = replay.run(chosen_records.choice, dry_run=args.dry_run)
         yield from replay_lines(outcome, dry_run=args.dry_run)
     if not by_table:
         yield NOTHING
-        yield from records.lines_of_other_tables()
+        yield from chosen_records.lines_of_other_tables()
 
 
 _ACTIONS = {"list": _list, "show": _show, "replay": _replay, "drop": _drop}

@@ -34,27 +34,27 @@ def source_section_problems(
     Args:
         given_keys: the keys of the whole configuration.
     """
-    source = job_tables.source
+    source_config = job_tables.source
     for key in [key for key in _STARTS if key in given_keys][1:]:
         yield key, f"give only one of {', '.join(_STARTS)}"
-    if source.kind is SourceKind.FILES and "source.path" not in given_keys:
+    if source_config.kind is SourceKind.FILES and "source.path" not in given_keys:
         yield "source.path", "is missing: the folder of *.jsonl files"
-    if source.kind is SourceKind.KAFKA:
+    if source_config.kind is SourceKind.KAFKA:
         if "source.bootstrap-servers" not in given_keys:
             yield "source.bootstrap-servers", "is missing: HOST:PORT of a Kafka broker"
         topic_keys = {"source.topics", "source.topic-pattern"} & set(given_keys)
         if len(topic_keys) != 1:
             not_both = ", not both" if topic_keys else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
-    yield from _load_problems(source, given_keys)
+    yield from _load_problems(source_config, given_keys)
     yield from _cluster_problems(job_tables, given_keys)
-    yield from client_problems(source.kafka_clusters)
-    applies_truncate = source.format_options.get(TRUNCATE_KEY) == OnTruncate.APPLY.value
-    if source.merge_shards and applies_truncate:
-        key = FORMATS[source.format].full_key(TRUNCATE_KEY)
+    yield from client_problems(source_config.kafka_clusters)
+    applies_truncate = source_config.format_options.get(TRUNCATE_KEY) == OnTruncate.APPLY.value
+    if source_config.merge_shards and applies_truncate:
+        key = FORMATS[source_config.format].full_key(TRUNCATE_KEY)
         yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
-    yield from _format_problems(source, given_keys)
-    if source.reader is TopicReader.SPARK and HEADERS in source.format_options:
+    yield from _format_problems(source_config, given_keys)
+    if source_config.reader is TopicReader.SPARK and HEADERS in source_config.format_options:
         yield "source.reader", f"must be 'native': Spark's source reads no headers ({HEADERS})"
     yield from job_tables.format_problems()
 
@@ -63,14 +63,14 @@ def _cluster_problems(
     job_tables: JobTables, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for further clusters, in combination with other settings."""
-    source = job_tables.source
-    if not source.clusters:
+    source_config = job_tables.source
+    if not source_config.clusters:
         return
-    if source.kind is not SourceKind.KAFKA:
+    if source_config.kind is not SourceKind.KAFKA:
         yield _CLUSTERS, "are for Kafka topics"
-    if source.reader is TopicReader.SPARK:
+    if source_config.reader is TopicReader.SPARK:
         yield "source.reader", "must be 'native': Spark's source reads one cluster"
-    if source.snapshot_from is not None:
+    if source_config.snapshot_from is not None:
         yield _LOAD, "reads one database, whose topics are in one cluster: give it a job of its own"
     if job_tables.keeps_transactions:
         yield "sync.transactions", "'whole' follows the transactions of one cluster's topics"
@@ -86,7 +86,7 @@ def _cluster_problems(
             "must be true beside source.clusters: the table takes the rows of all clusters, and "
             "its primary key must distinguish them",
         )
-    yield from cluster_problems(source.kafka_clusters[1:])
+    yield from cluster_problems(source_config.kafka_clusters[1:])
 
 
 def _differs_from_default(source_config: SourceConfig, key: str) -> bool:

@@ -51,11 +51,11 @@ class GroupOffsetCommitter(JobListener):
     """A committer of the job's offsets to a consumer group, in a separate thread after epochs.
 
     Attributes:
-        group: the name of the consumer group, which has no members.
+        group_id: the name of the consumer group, which has no members.
     """
 
     source_config: SourceConfig
-    group: str
+    group_id: str
     _newest_offsets: Offsets | None = field(init=False, default=None)
     _committed_offsets: Offsets | None = field(init=False, default=None)
     _has_work: threading.Event = field(init=False, default_factory=threading.Event)
@@ -88,7 +88,7 @@ class GroupOffsetCommitter(JobListener):
         if error is None:
             return None
         return JobWarning(
-            problem=f"group {self.group} is behind, and the job continues: {error.problem}",
+            problem=f"group {self.group_id} is behind, and the job continues: {error.problem}",
             fix=error.fix or "correct source.group-id, or leave it out",
         )
 
@@ -109,7 +109,7 @@ class GroupOffsetCommitter(JobListener):
         try:
             if self._connection is None:
                 self._connection = connections.enter_context(SourceConnection(self.source_config))
-            self._connection.commit_group(self.group, offsets)
+            self._connection.commit_group(self.group_id, offsets)
         except StreamAppError as error:
             self._error = error
             connections.close()

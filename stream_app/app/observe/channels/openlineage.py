@@ -254,14 +254,14 @@ class LineageSender(JobListener):
         job_facets: dict[str, JobFacet] = {
             "jobType": job_type_job.JobTypeJobFacet(processing_type, "STREAM_APP", "JOB")
         }
-        source = self.job_tables.source
+        source_config = self.job_tables.source
         return RunEvent(
             eventType=state,
             eventTime=_iso_time(self.clock.now_ms()),
             run=run,
             job=Job(self.namespace, self.job_tables.name, job_facets),
             producer=_PRODUCER,
-            inputs=list(_inputs(source, self._offsets)),
+            inputs=list(_inputs(source_config, self._offsets)),
             outputs=[
                 self._output(name, changes)
                 for name, changes in sorted(self._changes_of_tables.items())

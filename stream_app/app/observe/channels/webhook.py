@@ -125,8 +125,8 @@ class Webhook(JobListener):
 
     def on_epoch(self, table: str, report: EpochReport) -> None:
         """Report the records that an epoch has quarantined."""
-        if report.quarantined is not None:
-            self.on_quarantined(table, report.quarantined)
+        if report.quarantine_report is not None:
+            self.on_quarantined(table, report.quarantine_report)
 
     def on_quarantined(self, table: str, quarantine_report: QuarantineReport) -> None:
         """Report quarantined records, at once and then at most every ten minutes."""

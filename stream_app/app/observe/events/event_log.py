@@ -102,9 +102,9 @@ class EventLog:
         """Read metrics of compactions, expiry and commit callbacks from now on."""
         self.listeners.call(lambda listener: listener.on_table(self._name, table_job))
         if self.metrics is not None:
-            self.metrics.compactions.add(self.metrics.table, table_job.compaction_metrics)
-            self.metrics.maintenance.add(self.metrics.table, table_job.upkeep.metrics)
-            self.metrics.callbacks.add(self.metrics.table, table_job.callback_problems)
+            self.metrics.compactions.add(self.metrics.label, table_job.compaction_metrics)
+            self.metrics.maintenance.add(self.metrics.label, table_job.upkeep.metrics)
+            self.metrics.callbacks.add(self.metrics.label, table_job.callback_problems)
             if self.proofs is not None:
                 self.proofs.add(self.metrics, table_job.table)
 
@@ -159,7 +159,7 @@ class EventLog:
             snapshots_text(report.snapshots),
             compaction_text(report.metrics, report.durations.wait_s),
         )
-        _warn_of_quarantined(report.epoch, report.quarantined, self._prefix)
+        _warn_of_quarantined(report.epoch, report.quarantine_report, self._prefix)
         column_counts = self._count_columns(counts.drift)
         _log_compactions(report.compactions, self._prefix)
         self._write("epoch", epoch_event(report, column_counts))
@@ -217,7 +217,7 @@ class EventLog:
         """Report that the job has checked its stream; `is_running` is False at the last check."""
         if self.health is not None:
             self.health.note_heartbeat(is_running)
-        self._update_metrics(lambda metrics: metrics.source.note_heartbeat(metrics.table))
+        self._update_metrics(lambda metrics: metrics.source.note_heartbeat(metrics.label))
         self.listeners.call(lambda listener: listener.on_heartbeat())
 
     def report_held(self, table: str, held_table: HeldTable | None) -> None:
@@ -227,7 +227,7 @@ class EventLog:
             self.health.held_reasons.pop(table, None)
             if held_table is not None and held_table.has_failed:
                 self.health.held_reasons[table] = held_table.reason
-        label = table if self.metrics is None else f"{self.metrics.table}.{table}"
+        label = table if self.metrics is None else f"{self.metrics.label}.{table}"
         self.listeners.call(lambda listener: listener.on_held(label, held_table))
         if held_table is None:
             with logging_about(table=label):
@@ -265,9 +265,9 @@ class EventLog:
     @property
     def _name(self) -> str:
         """The table's label in metrics; tables that share a label get their own names."""
-        if self.metrics is None or (self.table and self.metrics.table.endswith(OTHER_TABLES)):
+        if self.metrics is None or (self.table and self.metrics.label.endswith(OTHER_TABLES)):
             return self.table or ""
-        return self.metrics.table
+        return self.metrics.label
 
     @property
     def _prefix(self) -> str:
@@ -327,16 +327,18 @@ def _warn_of_column(
     )
 
 
-def _warn_of_quarantined(epoch: int, report: QuarantineReport | None, prefix: str) -> None:
-    if report is not None:
+def _warn_of_quarantined(
+    epoch: int, quarantine_report: QuarantineReport | None, prefix: str
+) -> None:
+    if quarantine_report is not None:
         _LOG.warning(
             "%sepoch %d: bad records: %d (%s), kept in %s; the first is %s",
             prefix,
             epoch,
-            sum(report.reasons.values()),
-            ", ".join(f"{count} {kind}" for kind, count in report.reasons.items()),
-            report.file,
-            report.first_text,
+            sum(quarantine_report.reasons.values()),
+            ", ".join(f"{count} {kind}" for kind, count in quarantine_report.reasons.items()),
+            quarantine_report.file,
+            quarantine_report.first_text,
         )
 
 

@@ -83,7 +83,7 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
         "bad": counts.bad,
         "decoder_errors": counts.decoder_errors,
         "skipped_messages": counts.skipped,
-        **quarantined_event(report.quarantined),
+        **quarantined_event(report.quarantine_report),
         **columns,
         "violations": {
             violation.expectation: sighting.record_count

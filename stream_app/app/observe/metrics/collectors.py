@@ -42,16 +42,16 @@ class TablesCollector(Collector, Generic[_Metrics]):
         self._numbers = numbers
         self._sources: list[tuple[str, Callable[[], _Metrics | None]]] = []
 
-    def add(self, table: str, source: Callable[[], _Metrics | None]) -> None:
+    def add(self, label: str, source: Callable[[], _Metrics | None]) -> None:
         """Add a table by its label. The source returns None as long as there are no metrics."""
-        self._sources.append((table, source))
+        self._sources.append((label, source))
 
     def collect(self) -> Iterator[Metric]:
         """Yield metric families with a sample for each label."""
-        table_metrics = [(table, source()) for table, source in list(self._sources)]
+        table_metrics = [(label, source()) for label, source in list(self._sources)]
         yield from _families(
-            (table, number)
-            for table, metrics in table_metrics
+            (label, number)
+            for label, metrics in table_metrics
             if metrics is not None
             for number in self._numbers(metrics)
         )
@@ -235,13 +235,13 @@ def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
 def _families(numbers: Iterable[tuple[str, _TableNumber]]) -> Iterator[Metric]:
     """Yield one family for each name, with one sample for each label."""
     by_name: dict[str, dict[str, list[_TableNumber]]] = defaultdict(lambda: defaultdict(list))
-    for table, number in numbers:
-        by_name[number.name][table].append(number)
-    for name, by_table in by_name.items():
-        first = next(iter(by_table.values()))[0]
+    for label, number in numbers:
+        by_name[number.name][label].append(number)
+    for name, by_label in by_name.items():
+        first = next(iter(by_label.values()))[0]
         family: Metric
         family_type = CounterMetricFamily if first.is_counter else GaugeMetricFamily
         family = family_type(APP_PREFIX + name, first.meaning, labels=["table"])
-        for table, samples in by_table.items():
-            family.add_metric([table], first.combine(sample.value for sample in samples))
+        for label, samples in by_label.items():
+            family.add_metric([label], first.combine(sample.value for sample in samples))
         yield family

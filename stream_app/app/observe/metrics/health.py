@@ -43,7 +43,7 @@ class JobMoment:
 
     phase: str
     silent_s: float
-    source: SourceState
+    source_state: SourceState
     held_reasons: Mapping[str, str]
 
 
@@ -54,7 +54,9 @@ def alive_problems(moment: JobMoment) -> list[str]:
     return []
 
 
-def staleness_problems(source: SourceState, max_staleness_s: float, trigger_s: float) -> list[str]:
+def staleness_problems(
+    source_state: SourceState, max_staleness_s: float, pause_s: float
+) -> list[str]:
     """Return reasons why the tables of a running job may be behind their source.
 
     Args:
@@ -62,24 +64,24 @@ def staleness_problems(source: SourceState, max_staleness_s: float, trigger_s: f
         trigger_s: seconds between two checks of the source.
     """
     problems = []
-    if source.looked_s is None:
+    if source_state.looked_s is None:
         problems.append("the job has not checked the source yet")
-    elif source.looked_s > max(max_staleness_s, trigger_s + OFFSET_REPORT_S):
+    elif source_state.looked_s > max(max_staleness_s, pause_s + OFFSET_REPORT_S):
         problems.append(
-            f"the job has not checked the source for {source.looked_s:.0f} s: an epoch takes long, "
-            "or the broker does not answer"
+            f"the job has not checked the source for {source_state.looked_s:.0f} s: an epoch "
+            "takes long, or the broker does not answer"
         )
-    if source.stale_s is not None and source.stale_s > max_staleness_s:
+    if source_state.stale_s is not None and source_state.stale_s > max_staleness_s:
         problems.append(
-            f"a table is {source.stale_s:.0f} s behind its source; stream.max-staleness is "
+            f"a table is {source_state.stale_s:.0f} s behind its source; stream.max-staleness is "
             f"{max_staleness_s:.0f} s"
         )
-    if source.lag and not source.is_committed:
-        problems.append(f"{source.lag} messages wait, and no epoch is committed yet")
+    if source_state.lag and not source_state.is_committed:
+        problems.append(f"{source_state.lag} messages wait, and no epoch is committed yet")
     return problems
 
 
-def ready_problems(moment: JobMoment, max_staleness_s: float, trigger_s: float) -> list[str]:
+def ready_problems(moment: JobMoment, max_staleness_s: float, pause_s: float) -> list[str]:
     """Return the reasons why the tables are not reliable; empty if they are fresh.
 
     Args:
@@ -88,7 +90,7 @@ def ready_problems(moment: JobMoment, max_staleness_s: float, trigger_s: float) 
     """
     problems = alive_problems(moment)
     if moment.phase == "running":
-        problems += staleness_problems(moment.source, max_staleness_s, trigger_s)
+        problems += staleness_problems(moment.source_state, max_staleness_s, pause_s)
     else:
         problems.append(f"the job is {moment.phase}")
     problems += [
@@ -103,15 +105,15 @@ class JobHealth:
 
     Attributes:
         max_staleness_s: the seconds by which a ready table may be behind its source.
-        source: returns the distance of the job's tables behind their source.
+        source_state: returns the distance of the job's tables behind their source.
         trigger_s: seconds between two checks of the source.
         hide: replaces the configuration's secrets in a text.
     """
 
     clock: Clock
     max_staleness_s: float
-    source: Callable[[], SourceState]
-    trigger_s: float = 0.0
+    source_state: Callable[[], SourceState]
+    pause_s: float = 0.0
     hide: Callable[[str], str] = str
     phase: str = "starting"
     held_reasons: dict[str, str] = field(default_factory=dict)
@@ -131,13 +133,13 @@ class JobHealth:
 
     def ready(self) -> Sequence[str]:
         """Return the reasons why the tables are not reliable; empty if they are fresh."""
-        problems = ready_problems(self._moment(), self.max_staleness_s, self.trigger_s)
+        problems = ready_problems(self._moment(), self.max_staleness_s, self.pause_s)
         return [self.hide(problem) for problem in problems]
 
     def _moment(self) -> JobMoment:
         return JobMoment(
             phase=self.phase,
             silent_s=self.clock.steady_seconds() - self._checked_s,
-            source=self.source(),
+            source_state=self.source_state(),
             held_reasons=dict(self.held_reasons),
         )

@@ -73,7 +73,7 @@ class JobMetrics:
     """The metrics of one job.
 
     Attributes:
-        table: the label of all metrics: ``database.table``, or ``database`` for a job of many
+        label: the label of all metrics: ``database.table``, or ``database`` for a job of many
             tables.
         name: the name of one of many tables, which may share their label; empty for the job itself.
         registry: the registry that `serving_metrics` serves.
@@ -83,7 +83,7 @@ class JobMetrics:
 
     def __init__(
         self,
-        table: str,
+        label: str,
         clock: Clock | None = None,
         *,
         look_s: float = OFFSET_REPORT_S,
@@ -96,14 +96,14 @@ class JobMetrics:
             folders: purpose → folder, whose disk's free space `DiskCollector` reads.
         """
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.table, self.name = table, ""
+        self.label, self.name = label, ""
         self.registry = CollectorRegistry()
         self.compactions = TablesCollector(compaction_numbers)
         self.maintenance = TablesCollector(expiry_numbers)
         self.callbacks = TablesCollector(callback_numbers)
         self.source = SourceMetrics(self._gauge, clock or SystemClock(), look_s)
-        self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
-        self.disks, self.loads = DiskCollector(self.table, folders), LoadCollector()
+        self.store, self.jvm = StoreCollector(self.label), JvmCollector(self.label)
+        self.disks, self.loads = DiskCollector(self.label, folders), LoadCollector()
         table_collectors = (self.compactions, self.maintenance, self.callbacks)
         for collector in (*table_collectors, self.store, self.jvm, self.disks, self.loads):
             self.registry.register(collector)
@@ -139,7 +139,7 @@ class JobMetrics:
         self._counters = {name: self._counter(name, meaning) for name, meaning in _COUNTERS}
         self._operations = self._table_counter("records", "Changes that were written.", "operation")
         for kind in RowKind:
-            self._operations.labels(self.table, kind.short)
+            self._operations.labels(self.label, kind.short)
         self._task_seconds = self._table_counter(
             "task_seconds", "Time of tasks for messages, by part: read, decode.", "part"
         )
@@ -149,7 +149,7 @@ class JobMetrics:
             "reason",
         )
         for reason in REASON_KINDS:
-            self._reasons.labels(self.table, reason)
+            self._reasons.labels(self.label, reason)
         self._violations = self._table_counter(
             "expectation_violations",
             "Records that break an expectation.",
@@ -173,26 +173,25 @@ class JobMetrics:
             name: the table's name, without its database.
         """
         table_metrics = copy.copy(self)
-        label = f"{self.table}.{name}"
+        label = f"{self.label}.{name}"
         if label not in self._labels and len(self._labels) >= TABLE_LABELS_MAX:
-            label = f"{self.table}.{OTHER_TABLES}"
+            label = f"{self.label}.{OTHER_TABLES}"
         self._labels.add(label)
-        table_metrics.table, table_metrics.name = label, name
+        table_metrics.label, table_metrics.name = label, name
         return table_metrics
 
     def read_load_from(self, progress: Callable[[], LoadProgress]) -> None:
         """Read the progress of a first load from this function at each scrape."""
-        table = self.table
         self.loads.read_from(
             lambda: [
-                (table if name == table else self.of_table(name).table, ranges)
+                (self.label if name == self.label else self.of_table(name).label, ranges)
                 for name, ranges in progress().of_tables.items()
             ]
         )
 
     def note_held(self, name: str, held_table: HeldTable | None) -> None:
         """Record a held table, and count the tables of its label that an error holds back."""
-        label = self.of_table(name).table
+        label = self.of_table(name).label
         names = self._held_tables[label]
         is_held = held_table is not None and held_table.has_failed
         (names.add if is_held else names.discard)(name)
@@ -206,14 +205,15 @@ class JobMetrics:
             latest_snapshots: the table's latest snapshots, newest first.
             topics: the topics from which the table has messages.
         """
-        self.source.note_open(self.table, self.name, newest_source_ms(latest_snapshots), topics)
+        self.source.note_open(self.label, self.name, newest_source_ms(latest_snapshots), topics)
         if latest_snapshots:
             self._set_latest_snapshot(latest_snapshots[0])
 
-    def count_unassigned(self, report: QuarantineReport) -> None:
+    def count_unassigned(self, quarantine_report: QuarantineReport) -> None:
         """Count quarantined messages that belong to no table."""
-        self._counters["bad_records"].labels(self.table).inc(sum(report.reasons.values()))
-        self._count_reasons(report)
+        record_count = sum(quarantine_report.reasons.values())
+        self._counters["bad_records"].labels(self.label).inc(record_count)
+        self._count_reasons(quarantine_report)
 
     def set_unresolved_records(self, counts: Mapping[str, int]) -> None:
         """Set the number of unresolved records in the quarantine.
@@ -224,7 +224,7 @@ class JobMetrics:
         """
         totals: dict[str, int] = defaultdict(int)
         for name, count in counts.items():
-            totals[self.of_table(name).table if name else self.table] += count
+            totals[self.of_table(name).label if name else self.label] += count
         for label, count in totals.items():
             self._quarantine.labels(label).set(count)
 
@@ -242,28 +242,28 @@ class JobMetrics:
             ("bad_records", counts.bad),
             ("decoder_errors", counts.decoder_errors),
         ):
-            self._counters[name].labels(self.table).inc(count)
+            self._counters[name].labels(self.label).inc(count)
         for kind in RowKind:
             # A refused row may have got another kind from `rowkind.field` than it was counted as.
-            self._operations.labels(self.table, kind.short).inc(max(0, counts.kinds[kind]))
+            self._operations.labels(self.label, kind.short).inc(max(0, counts.kinds[kind]))
         for part, seconds in (("read", counts.read_s), ("decode", counts.decode_s)):
-            self._task_seconds.labels(self.table, part).inc(seconds)
+            self._task_seconds.labels(self.label, part).inc(seconds)
         for violation, sighting in counts.violations.items():
-            self._violations.labels(self.table, *violation).inc(sighting.record_count)
-        if report.quarantined:
-            self._count_reasons(report.quarantined)
+            self._violations.labels(self.label, *violation).inc(sighting.record_count)
+        if report.quarantine_report:
+            self._count_reasons(report.quarantine_report)
         self._add_part_seconds(report)
-        self.source.note_commit(self.table, self.name, counts.ends)
+        self.source.note_commit(self.label, self.name, counts.ends)
         self.count_commits(report.snapshots, report.compactions)
 
-    def _count_reasons(self, report: QuarantineReport) -> None:
-        for reason, count in report.reasons.items():
-            self._reasons.labels(self.table, reason).inc(count)
+    def _count_reasons(self, quarantine_report: QuarantineReport) -> None:
+        for reason, count in quarantine_report.reasons.items():
+            self._reasons.labels(self.label, reason).inc(count)
 
     def _add_part_seconds(self, report: EpochReport) -> None:
         """Add an epoch's seconds before the commit once for all tables, to the job's metrics."""
         durations, epoch_run = dict(report.durations.by_name), (report.epoch, report.began_ms)
-        self._seconds.labels(self.table, "commit").observe(durations.pop("commit"))
+        self._seconds.labels(self.label, "commit").observe(durations.pop("commit"))
         if self._newest_run != [epoch_run]:
             self._newest_run[:] = [epoch_run]
             for part, seconds in durations.items():
@@ -274,35 +274,35 @@ class JobMetrics:
     ) -> None:
         """Count published snapshots and their compactions."""
         for snapshot in snapshots:
-            self._snapshots.labels(self.table, snapshot.commit_kind.value).inc()
+            self._snapshots.labels(self.label, snapshot.commit_kind.value).inc()
             self._set_latest_snapshot(snapshot)
         for compaction in compactions:
-            self._compaction_seconds.labels(self.table).observe(compaction.seconds)
+            self._compaction_seconds.labels(self.label).observe(compaction.seconds)
 
     def _set_latest_snapshot(self, snapshot: Snapshot) -> None:
-        self._committed.labels(self.table).set(snapshot.time_ms / 1000)
+        self._committed.labels(self.label).set(snapshot.time_ms / 1000)
         self.note_proof(snapshot)
         if snapshot.total_record_count is not None:
-            self._records.labels(self.table).set(snapshot.total_record_count)
+            self._records.labels(self.label).set(snapshot.total_record_count)
 
     def note_proof(self, latest_snapshot: Snapshot | None) -> None:
         """Record the time of the latest snapshot's proof, if the snapshot has one."""
         if (proof := proof_of(latest_snapshot)) is not None:
-            self._proven.labels(self.table).set(proof.time_ms / 1000)
+            self._proven.labels(self.label).set(proof.time_ms / 1000)
 
     def note_decoder(self, decoder: str) -> None:
         """Record the decoder of the job's messages; it is empty if the format has only one."""
         if decoder:
             meaning = "1, with the decoder of the job's messages."
-            self._gauge("decoder_info", meaning, "decoder").labels(self.table, decoder).set(1)
+            self._gauge("decoder_info", meaning, "decoder").labels(self.label, decoder).set(1)
 
     def count_drift(self, drift_kind: DriftKind, name: str, record_count: int) -> None:
         """Count records with a kind of column drift. The column names must be few."""
-        self._columns[drift_kind].labels(self.table, name).inc(record_count)
+        self._columns[drift_kind].labels(self.label, name).inc(record_count)
 
     def note_progress(self, progress: SourceProgress, time_ms: int) -> None:
         """Record the state of the source that the stream reports at this time."""
-        self.source.note_progress(self.table, progress, time_ms)
+        self.source.note_progress(self.label, progress, time_ms)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
         return Gauge(APP_PREFIX + name, meaning, ["table", *labels], registry=self.registry)
@@ -317,7 +317,7 @@ class JobMetrics:
 
     def _counter(self, name: str, meaning: str) -> Counter:
         counter = Counter(APP_PREFIX + name, meaning, ["table"], registry=self.registry)
-        counter.labels(self.table)  # creates the sample with value 0
+        counter.labels(self.label)  # creates the sample with value 0
         return counter
 
 

@@ -117,20 +117,23 @@ class SourceMetrics:
     def _set_lag(self, label: str) -> None:
         """Export the lag of the source, of its tables and partitions, as far as it is known."""
         progress, self._offsets = self._progress, self._read_offsets()
-        lags: Mapping[PartitionLabels, int] = {} if progress is None else progress.partition_lags
+        partition_lags: Mapping[PartitionLabels, int] = (
+            {} if progress is None else progress.partition_lags
+        )
         lag = None if progress is None else progress.lag
         if self._offsets is not None:
             newest_offsets: Offsets = {} if progress is None else progress.newest_offsets
-            lags = self._offsets.lag(newest_offsets)
-            lag = sum(lags.values()) if newest_offsets else sum(lags.values()) or None
+            partition_lags = self._offsets.lag(newest_offsets)
+            unread_count = sum(partition_lags.values())
+            lag = unread_count if newest_offsets else unread_count or None
         if lag is not None:
             self._lags.labels(label).set(lag)
             self._lag = lag
-            self._set_table_lags(lags)
+            self._set_table_lags(partition_lags)
         if self._knows_source:
             for table_label in {table_label for table_label, _ in dict(self._newest_s)}:
                 self._export_age(table_label)
-        for partition, partition_lag in lags.items():
+        for partition, partition_lag in partition_lags.items():
             if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
                 self._partitions.add(partition)
                 self._partition_lags.labels(label, *partition).set(partition_lag)

@@ -86,7 +86,7 @@ class DatabaseBackfill:
 
     Attributes:
         job_tables: the tables of the job that writes the table.
-        source: the database's tables whose rows the table has.
+        summed_source: the database's tables whose rows the table has.
         messages: the messages that the table's job has not read yet.
         wait_s: how long to wait until the table has changes that the database has already.
         scope: selects the rows whose keys may be written.
@@ -95,7 +95,7 @@ class DatabaseBackfill:
     table: FileStoreTable
     job_tables: JobTables
     database: SummedDatabase
-    source: SummedSource
+    summed_source: SummedSource
     messages: UnreadMessages
     wait_s: float
     scope: Scope = all_keys
@@ -113,7 +113,7 @@ class DatabaseBackfill:
         check_newest_row_decides(self.table, table_config)
         self._check_primary()
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
-        source_side = database_side(self.database, self.source, self.table.schema)
+        source_side = database_side(self.database, self.summed_source, self.table.schema)
         table_side, label = newest_side(self.table, source_side.columns), source_side.label
         # step 2
         comparison = compare_sums(
@@ -218,17 +218,17 @@ class _DifferingRows:
         digests = [
             hashlib.md5(key, usedforsecurity=False).hexdigest() for key in self.compared_rows
         ]
-        for source, digest in zip(
-            self.source_side.relations, self.source_side.key_digests, strict=True
+        for definition, key_digest in zip(
+            self.source_side.definitions, self.source_side.key_digests, strict=True
         ):
-            relation = loaded_database.relation(table.name, table.schema, source)
-            name, now_ms = str(relation), table.clock.now_ms()
-            part = LoadPart(name=table.name, table=table.location, relation=name)
+            loaded_relation = loaded_database.relation(table.name, table.schema, definition)
+            relation, now_ms = str(loaded_relation), table.clock.now_ms()
+            part = LoadPart(name=table.name, table=table.location, relation=relation)
             for start in range(0, len(digests), _KEYS_MAX):
-                query = relation.row_query(
-                    now_ms, InCondition(digest, digests[start : start + _KEYS_MAX])
+                query = loaded_relation.row_query(
+                    now_ms, InCondition(key_digest, digests[start : start + _KEYS_MAX])
                 )
-                rows = DatabaseRowReader(url=database.url, queries={name: query})
+                rows = DatabaseRowReader(url=database.url, queries={relation: query})
                 yield from rows.read([(0, part)])
 
 

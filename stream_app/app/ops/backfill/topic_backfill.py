@@ -106,17 +106,17 @@ class TopicBackfill:
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
         covered_records = CoveredRecords(self.quarantines)
-        users = newest_epochs(self.table.snapshots).keys()
+        committed_users = newest_epochs(self.table.snapshots).keys()
         _, ends = table_end(self.table, self.source_config)
         omissions = Omissions(self.table.location, format_named(self.source_config.format))
         with scratch_folder("backfill") as folder:
             source_check = SourceCheck(self.table, folder, append.basis)
-            batches = topic_messages(
-                self.source_config, [(ends, omissions)], self.progress, self.since_ms
-            )
-            messages = covered_records.noting_covered(own_messages(batches, self.splitter), users)
+            readers = [(ends, omissions)]
+            batches = topic_messages(self.source_config, readers, self.progress, self.since_ms)
+            batches = own_messages(batches, self.splitter)
+            messages = covered_records.noting_covered(batches, committed_users)
             # step 2
-            count = replay_source(
+            read_count = replay_source(
                 source_check,
                 messages,
                 self.source_config,
@@ -148,7 +148,7 @@ class TopicBackfill:
             else:
                 covered_records.mark(name, "")
         return TopicBackfillOutcome(
-            read_count=count,
+            read_count=read_count,
             is_whole=is_whole,
             covered_count=covered_records.count,
             written_rows=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),

@@ -53,14 +53,14 @@ class BrokerExamination:
         Raises:
             SourceError: no broker responds, or a topic is missing or may not be described.
         """
-        source = self.source_config
-        if source.kind is not SourceKind.KAFKA:
+        source_config = self.source_config
+        if source_config.kind is not SourceKind.KAFKA:
             return
-        if settings := unaskable_settings(source):
+        if settings := unaskable_settings(source_config):
             text = f"not asked, because of {', '.join(settings)}"
             yield warning("broker", text, "start the job, and read its log")
             return
-        with SourceConnection(source, timeout_s=self.timeout_s) as connection:
+        with SourceConnection(source_config, timeout_s=self.timeout_s) as connection:
             self.topics = connection.topics()
             ends = connection.end_offsets(self.topics)
             self.starts = connection.start_offsets(self.topics)
@@ -70,7 +70,7 @@ class BrokerExamination:
         message_count = sum(
             ends[kafka_partition] - self.starts.get(kafka_partition, 0) for kafka_partition in ends
         )
-        servers = "; ".join(cluster.bootstrap_servers for cluster in source.kafka_clusters)
+        servers = "; ".join(cluster.bootstrap_servers for cluster in source_config.kafka_clusters)
         yield good_observation(
             "broker",
             f"{servers}: {len(self.topics)} topics, {len(ends)} partitions, "

@@ -177,8 +177,8 @@ class Examination:
             return
         lost_texts = {
             str(lost_range)
-            for offsets in offsets_by_table.values()
-            for lost_range in lost_ranges(offsets, self._broker.starts)
+            for reached_offsets in offsets_by_table.values()
+            for lost_range in lost_ranges(reached_offsets, self._broker.starts)
         }
         if not lost_texts:
             text = "belongs to this job, which continues where it was"

@@ -35,11 +35,11 @@ def java_observations() -> Iterator[Observation]:
     """Yield whether the Java that Spark will use is new enough."""
     program = find_java()
     installed = java_version(program)
-    install = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
+    fix = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
     if installed is None:
-        yield problem("java", f"{program} does not print its version", install)
+        yield problem("java", f"{program} does not print its version", fix)
     elif not is_new_enough(installed):
-        yield problem("java", f"{program} is Java {installed}", install)
+        yield problem("java", f"{program} is Java {installed}", fix)
     else:
         yield good_observation("java", f"{installed} ({program})")
 

@@ -147,8 +147,8 @@ def column_observations(
     for origin, messages_of_origin in messages_of.items():
         for remark in _remarks(job_tables, origin, messages_of_origin):
             is_quiet = False
-            remedy = remark.remedy(job_tables.full_key)
-            yield warning(_COLUMNS_PART, f"{origin}: {remark.text()}", remedy)
+            fix = remark.remedy(job_tables.full_key)
+            yield warning(_COLUMNS_PART, f"{origin}: {remark.text()}", fix)
     for root, leaves in partition_roots(tables_in_messages(messages_of)).items():
         is_quiet = False
         yield warning(_COLUMNS_PART, root_warning(root, leaves), PUBLISH_FIX)

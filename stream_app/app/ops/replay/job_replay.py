@@ -67,18 +67,19 @@ def job_record_replays(
             where=job_tables.checkpoint,
             fix="start the job, and replay when it has read the records",
         )
-    reader = topic_reader(job_tables.source) if read_range is None else read_range
+    if read_range is None:
+        read_range = topic_reader(job_tables.source)
     state = state_or_empty(checkpoint)
     match job_tables:
         case SingleTable():
             table = open_job_table(job_tables, job_tables.location)
             names = [] if job_tables.joins_sources else state.source_tables_of().values()
             source_tables = frozenset(name for names_of_topic in names for name in names_of_topic)
-            replay = _record_replay(job_tables, quarantine, table, epoch_log, reader)
+            replay = _record_replay(job_tables, quarantine, table, epoch_log, read_range)
             return {job_tables.name: replace(replay, source_tables=source_tables)}
         case WholeDatabase():
             database = _DatabaseRecordReplays(
-                job_tables, quarantine, epoch_log, reader, state.origins
+                job_tables, quarantine, epoch_log, read_range, state.origins
             )
             if name is not None:
                 return {name: database.own_record_replay(name)}
@@ -103,8 +104,8 @@ def _record_replay(
         unfiltered_format=replace(
             settings, left_out_steps=LEFT_OUT_OF_LATER_CHANGES, restores=True
         ).pipeline(),
-        read=read_range,
-        rules=settings.evolution,
+        read_range=read_range,
+        evolution_rules=settings.evolution_rules,
         truncate_empties=settings.source_config.format_options.get(TRUNCATE_KEY)
         == OnTruncate.APPLY.value,
     )
@@ -116,14 +117,14 @@ class _DatabaseRecordReplays:
 
     Attributes:
         job_quarantine: the quarantine of the whole job, which has the records of no table.
-        origins: source table → its table in the job.
+        targets: source table → its table in the job.
     """
 
     job_tables: WholeDatabase
     job_quarantine: Quarantine
     epoch_log: EpochLog
     read_range: ReadRange
-    origins: Mapping[Origin, str]
+    targets: Mapping[Origin, str]
 
     def own_record_replay(self, name: str) -> RecordReplay:
         """Return the replay of the records in a table's own folder."""
@@ -161,7 +162,7 @@ class _DatabaseRecordReplays:
         self, name: str, kafka_partition: KafkaPartition, start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Read a range as `ReadRange`, for the messages of one table."""
-        splitter = named_splitter(self.job_tables, [name], self.origins)
+        splitter = named_splitter(self.job_tables, [name], self.targets)
         yield from own_messages(self.read_range(kafka_partition, start, end), splitter)
 
     def _are_of(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
@@ -174,8 +175,8 @@ class _DatabaseRecordReplays:
         origins = self.job_tables.source.facts.origins(as_messages(records))
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
-            name = self.origins.get(origin)
-            names.append(self.job_tables.new_name(origin, self.origins) if name is None else name)
+            name = self.targets.get(origin)
+            names.append(self.job_tables.new_name(origin, self.targets) if name is None else name)
         return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 

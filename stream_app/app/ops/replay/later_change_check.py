@@ -128,31 +128,31 @@ def topic_reader(source_config: SourceConfig) -> ReadRange:
         if start >= end:
             return
         with reader_of(source_config) as reader:
-            start_offset, end_offset = reader.bounds(*kafka_partition)
-            if start_offset > start:
-                raise _lost_error(kafka_partition, start, start_offset)
-            if end_offset < end:
-                raise _recreated_error(kafka_partition, end_offset, end)
+            oldest_offset, newest_offset = reader.bounds(*kafka_partition)
+            if oldest_offset > start:
+                raise _lost_error(kafka_partition, start, oldest_offset)
+            if newest_offset < end:
+                raise _recreated_error(kafka_partition, newest_offset, end)
             yield from reader.read([OffsetRange(*kafka_partition, start, end)])
 
     return read_range
 
 
-def _recreated_error(kafka_partition: KafkaPartition, last_offset: int, end: int) -> UsageError:
+def _recreated_error(kafka_partition: KafkaPartition, newest_offset: int, end: int) -> UsageError:
     topic, partition = kafka_partition
     return UsageError(
-        f"the topic ends at {last_offset}, and the table has read up to {end}: it was recreated",
+        f"the topic ends at {newest_offset}, and the table has read up to {end}: it was recreated",
         where=f"topic {topic}, partition {partition}",
         fix="drop the records; correct their rows at the source, whose next change brings them",
     )
 
 
-def _lost_error(kafka_partition: KafkaPartition, start: int, start_offset: int) -> UsageError:
+def _lost_error(kafka_partition: KafkaPartition, start: int, oldest_offset: int) -> UsageError:
     topic, partition = kafka_partition
     return UsageError(
-        f"the topic has dropped its offsets {start} to {start_offset - 1}, so it is not certain "
+        f"the topic has dropped its offsets {start} to {oldest_offset - 1}, so it is not certain "
         "which rows have newer changes in the table",
         where=f"topic {topic}, partition {partition}",
-        fix=f"choose records from offset {start_offset - 1} on (--offset); correct older rows at "
+        fix=f"choose records from offset {oldest_offset - 1} on (--offset); correct older rows at "
         "their source, whose next change brings them",
     )

@@ -93,7 +93,7 @@ class RecordReplay:
         source_tables: the names of the source tables whose rows the table has; empty if unknown.
         finished_offsets: the offsets up to which the job has finished each partition for this
             table, where the table does not record them.
-        rules: the rules by which the table follows its source, or None if it does not.
+        evolution_rules: the rules by which the table follows its source, or None if it does not.
         selects: returns which records belong to the table; None means all.
         other_quarantine: another folder that may contain unresolved records of the table.
         truncate_empties: whether a TRUNCATE empties the table; if so, earlier records are not
@@ -105,10 +105,10 @@ class RecordReplay:
     job_commit_user: str
     message_format: MessageFormat
     unfiltered_format: MessageFormat
-    read: ReadRange
+    read_range: ReadRange
     source_tables: frozenset[str] = frozenset()
     finished_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
-    rules: EvolutionRules | None = None
+    evolution_rules: EvolutionRules | None = None
     selects: Callable[[Sequence[QuarantinedRecord]], Sequence[bool]] | None = None
     other_quarantine: Quarantine | None = None
     truncate_empties: bool = False
@@ -209,13 +209,21 @@ class RecordReplay:
         ends: Mapping[KafkaPartition, int],
     ) -> tuple[list[pa.RecordBatch], list[_RecordAndOutcome], list[_BadRecord]]:
         """Steps 3 and 4: return the rows to write, and the outcomes of good and of bad records."""
-        offsets_of = {
+        unresolved_offsets = {
             kafka_partition: [record.offset for record in records]
             for kafka_partition, records in _by_partition(unresolved_records).items()
         }
-        keys, merges = self.table.schema.primary_keys, self.table.schema.kind_traits.merges_by_key
-        check = LaterChangeCheck(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)
-        rows: list[pa.RecordBatch] = []
+        schema = self.table.schema
+        merges_by_key = schema.kind_traits.merges_by_key
+        later_change_check = LaterChangeCheck(
+            self.read_range,
+            self.unfiltered_format,
+            schema.primary_keys,
+            ends,
+            unresolved_offsets,
+            merges_by_key,
+        )
+        fresh_rows: list[pa.RecordBatch] = []
         outcomes: list[_RecordAndOutcome] = []
         bad_records: list[_BadRecord] = []
         for kafka_partition, records in _by_partition(ready_records).items():
@@ -224,12 +232,14 @@ class RecordReplay:
             self._check_columns(decoded.description, kafka_partition)
             bad_columns = (decoded.bad.column(name).to_pylist() for name in ("offset", "reason"))
             reasons = dict(zip(*bad_columns, strict=True))
-            message_indices, changes = decoded.changes.message_indices, decoded.changes.rows
+            message_indices, rows = decoded.changes.message_indices, decoded.changes.rows
             is_fresh = np.ones(len(message_indices), np.bool_)
-            if self.truncate_empties or merges:
+            if self.truncate_empties or merges_by_key:
                 offsets = np.array([record.offset for record in records], np.int64)[message_indices]
-                is_fresh = ~check.is_overtaken(kafka_partition, changes, pa.array(offsets))
-            rows.append(changes.filter(pa.array(is_fresh)))
+                is_fresh = ~later_change_check.is_overtaken(
+                    kafka_partition, rows, pa.array(offsets)
+                )
+            fresh_rows.append(rows.filter(pa.array(is_fresh)))
             overtaken_indexes = set(message_indices.tolist()) - set(
                 message_indices[is_fresh].tolist()
             )
@@ -240,7 +250,7 @@ class RecordReplay:
                     outcomes.append((record, RecordOutcome.OVERTAKEN))
                 else:
                     outcomes.append((record, RecordOutcome.REPLAYED))
-        return [batch for batch in rows if batch.num_rows], outcomes, bad_records
+        return [batch for batch in fresh_rows if batch.num_rows], outcomes, bad_records
 
     def _check_places(self, records: Sequence[QuarantinedRecord]) -> None:
         """Refuse records of a recreated topic, which has used their offsets twice."""
@@ -273,8 +283,10 @@ class RecordReplay:
         """Refuse records with columns, or column types, that the table lacks."""
         if description is None:
             return
-        rules = EvolutionRules() if self.rules is None else self.rules
-        new_columns = evolution(self.table.schema, description, rules.options, rules.made_columns)
+        evolution_rules = EvolutionRules() if self.evolution_rules is None else self.evolution_rules
+        new_columns = evolution(
+            self.table.schema, description, evolution_rules.options, evolution_rules.made_columns
+        )
         if any(isinstance(change, (AddColumn, ChangeType)) for change in new_columns.changes):
             raise UsageError(
                 "records have columns that the table lacks, or has with another type",

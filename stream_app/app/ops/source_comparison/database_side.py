@@ -81,18 +81,18 @@ class SummedDatabase:
             UsageError: no table exists.
             SourceError: see `rows_of_query`; or the user may not read an existing table.
         """
-        existing_tables: list[JdbcTable] = []
+        definitions: list[JdbcTable] = []
         errors: list[UsageError] = []
         for relation in relations:
             try:
                 with database_errors(self.url):
-                    existing_tables.append(self._definition(relation))
+                    definitions.append(self._definition(relation))
             except UsageError as error:
                 self._check_missing(relation)
                 errors.append(error)
-        if errors and not existing_tables:
+        if errors and not definitions:
             raise errors[0]
-        return existing_tables
+        return definitions
 
     def _check_missing(self, relation: str) -> None:
         """Check that a table does not exist.
@@ -112,9 +112,9 @@ class SummedDatabase:
                     raise
 
     def _definition(self, relation: str) -> JdbcTable:
-        table = read_table(self.connection, self.url, relation, NO_MAPPING_OPTIONS)
-        source_types = with_enums(self.connection, self.url, table.source_types)
-        return replace(table, source_types=source_types)
+        definition = read_table(self.connection, self.url, relation, NO_MAPPING_OPTIONS)
+        source_types = with_enums(self.connection, self.url, definition.source_types)
+        return replace(definition, source_types=source_types)
 
 
 @contextmanager
@@ -139,7 +139,7 @@ class DatabaseSide:
     Implements `SummedSide`.
 
     Attributes:
-        relations: the definitions of the database's tables.
+        definitions: those of the database's tables.
         columns: the names of the table's hashed columns.
         left_out_columns: the other columns, with the reasons, but without those that the job makes.
         hashes_query: the query that hashes all rows.
@@ -147,7 +147,7 @@ class DatabaseSide:
     """
 
     database: SummedDatabase
-    relations: Sequence[JdbcTable]
+    definitions: Sequence[JdbcTable]
     columns: tuple[str, ...]
     left_out_columns: Sequence[str]
     hashes_query: str
@@ -158,7 +158,7 @@ class DatabaseSide:
         """The database's URL, its tables, and the position of its log."""
         url = self.database.url
         position = log_position(self.database.connection, url)
-        return f"{url} {_relation_names(self.relations)}, at {position}"
+        return f"{url} {_relation_names(self.definitions)}, at {position}"
 
     def total(self) -> RowSum | None:
         """Return None, because only a query could compute the total."""
@@ -188,7 +188,7 @@ class DatabaseSide:
 
 
 def database_side(
-    database: SummedDatabase, source: SummedSource, schema: TableSchema
+    database: SummedDatabase, summed_source: SummedSource, schema: TableSchema
 ) -> DatabaseSide:
     """Return the database's side of a comparison, for the columns that SQL can hash.
 
@@ -200,52 +200,56 @@ def database_side(
         SourceError: the database does not respond.
     """
     dialect = dialect_of(database.url.driver)
-    relations = database.definitions(source.relations)
-    columns_of: list[dict[str, SummedColumn]] = [{} for _ in relations]
+    definitions = database.definitions(summed_source.relations)
+    columns_of: list[dict[str, SummedColumn]] = [{} for _ in definitions]
     left_out_columns: list[str] = []
     for index, field in enumerate(schema.fields):
-        pairs = [_column_text(dialect, relation, source, field) for relation in relations]
+        pairs = [
+            _column_text(dialect, definition, summed_source, field) for definition in definitions
+        ]
         if all(text is not None for _, text in pairs):
             for columns, (_, text) in zip(columns_of, pairs, strict=True):
                 columns[field.name] = SummedColumn(index=index, text=text or "")
-        elif field.name not in source.job_columns:
-            kind = next(kind for kind, text in pairs if text is None)
-            left_out_columns.append(f"{field.name} ({kind or 'not there'})")
+        elif field.name not in summed_source.job_columns:
+            source_type = next(source_type for source_type, text in pairs if text is None)
+            left_out_columns.append(f"{field.name} ({source_type or 'not there'})")
     if missing_keys := [name for name in schema.primary_keys if name not in columns_of[0]]:
         raise UsageError(
             f"the database cannot hash column {missing_keys[0]!r} of the key",
-            where=f"{database.url} {_relation_names(relations)}",
+            where=f"{database.url} {_relation_names(definitions)}",
             fix="compare with the topics instead (--conf)",
         )
-    queries, digests = [], []
-    for relation, columns in zip(relations, columns_of, strict=True):
+    queries, key_digests = [], []
+    for definition, columns in zip(definitions, columns_of, strict=True):
         keys = [columns[name] for name in columns if name in schema.primary_keys]
         summed_columns = list(columns.values())
         queries.append(
             dialect.hashes_query(
-                dialect.name(relation.schema, relation.name), summed_columns, keys or summed_columns
+                dialect.name(definition.schema, definition.name),
+                summed_columns,
+                keys or summed_columns,
             )
         )
-        digests.append(dialect.digest.format(dialect.row(keys or summed_columns)))
+        key_digests.append(dialect.digest.format(dialect.row(keys or summed_columns)))
     return DatabaseSide(
         database=database,
-        relations=relations,
+        definitions=definitions,
         columns=tuple(columns_of[0]),
         left_out_columns=left_out_columns,
         hashes_query=" union all ".join(queries),
-        key_digests=digests,
+        key_digests=key_digests,
     )
 
 
-def _relation_names(relations: Sequence[JdbcTable]) -> str:
-    return ", ".join(f"{relation.schema}.{relation.name}" for relation in relations)
+def _relation_names(definitions: Sequence[JdbcTable]) -> str:
+    return ", ".join(f"{definition.schema}.{definition.name}" for definition in definitions)
 
 
 def _column_text(
-    dialect: SumDialect, relation: JdbcTable, source: SummedSource, field: DataField
+    dialect: SumDialect, definition: JdbcTable, summed_source: SummedSource, field: DataField
 ) -> tuple[str, str | None]:
     """Return a column's type in the database, and the SQL of its text or None."""
-    for name, kind in relation.source_types.items():
-        if source.column_of(name) == field.name:
-            return kind, dialect.text_expression(name, kind, field.data_type)
+    for name, source_type in definition.source_types.items():
+        if summed_source.column_of(name) == field.name:
+            return source_type, dialect.text_expression(name, source_type, field.data_type)
     return "", None

@@ -64,11 +64,11 @@ class Omissions:
             "compare while the topic still has all records (its retention.ms)",
         )
 
-    def add_early_end(self, kafka_partition: KafkaPartition, last_offset: int, end: int) -> None:
+    def add_early_end(self, kafka_partition: KafkaPartition, newest_offset: int, end: int) -> None:
         """See `LostOffsets.add_early_end`."""
         self.is_recreated = True
         self.add(
-            f"{_partition(kafka_partition)} ends at {last_offset}, and the table has read up to "
+            f"{_partition(kafka_partition)} ends at {newest_offset}, and the table has read up to "
             f"{end}: the topic was recreated, and its older records were not compared",
             "give the table's job a new checkpoint",
         )

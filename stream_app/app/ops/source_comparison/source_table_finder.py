@@ -70,14 +70,14 @@ class SourceTableFinder:
             UsageError: the table's rows come from other databases.
             UnsupportedTableError: see `source_of`.
         """
-        source = self.source_of(table, relation)
-        if source is None:
+        summed_source = self.source_of(table, relation)
+        if summed_source is None:
             raise UsageError(
                 "the rows of the table come from another database",
                 where=str(self.database.url),
                 fix="name the database (--source), or also the table there (--source-table)",
             )
-        return source
+        return summed_source
 
     def missing_tables(self) -> Iterator[Finding]:
         """Yield findings about source tables that have rows and should have a table, but have none.

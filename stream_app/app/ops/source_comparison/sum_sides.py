@@ -131,14 +131,17 @@ def table_sides(
         if source.startswith(TAG)
         else (open_table(source), Version())
     )
-    own_side, source_side, left_out_columns = both_sides(table, other_table, version)
+    table_side, source_side, left_out_columns = both_sides(table, other_table, version)
     return SumSides(
-        table_side=own_side, source_side=source_side, left_out_columns=left_out_columns, wait_s=0.0
+        table_side=table_side,
+        source_side=source_side,
+        left_out_columns=left_out_columns,
+        wait_s=0.0,
     )
 
 
 def database_sides(
-    table: FileStoreTable, database: SummedDatabase, source: SummedSource, wait_s: float
+    table: FileStoreTable, database: SummedDatabase, summed_source: SummedSource, wait_s: float
 ) -> SumSides:
     """Return the sides of a comparison with a database.
 
@@ -149,11 +152,11 @@ def database_sides(
         UsageError: the table does not exist, or the keys cannot be compared.
         SourceError: the database does not respond.
     """
-    source_side = database_side(database, source, table.schema)
+    source_side = database_side(database, summed_source, table.schema)
     return SumSides(
         table_side=newest_side(table, source_side.columns),
         source_side=source_side,
         left_out_columns=source_side.left_out_columns,
         wait_s=wait_s,
-        job_columns=source.job_columns,
+        job_columns=summed_source.job_columns,
     )

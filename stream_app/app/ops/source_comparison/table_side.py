@@ -120,8 +120,8 @@ def both_sides(
             fix="name a table that has the same key",
         )
     keys = [column for column in columns if column[1].name in table.schema.primary_keys]
-    is_whole = not left_out_columns and names == list(version_table.schema.fields.names)
-    own_side = TableSide(
+    has_all = not left_out_columns and names == list(version_table.schema.fields.names)
+    table_side = TableSide(
         table=table,
         version=Version(),
         keys=tuple((index, field) for index, field, _ in keys or columns),
@@ -133,9 +133,9 @@ def both_sides(
         version=version,
         keys=tuple((index, other_field) for index, _, other_field in keys or columns),
         columns=tuple((index, other_field) for index, _, other_field in columns),
-        has_all=is_whole,
+        has_all=has_all,
     )
-    return own_side, other_side, left_out_columns
+    return table_side, other_side, left_out_columns
 
 
 def newest_side(table: FileStoreTable, names: Collection[str]) -> TableSide:

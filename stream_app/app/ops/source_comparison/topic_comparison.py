@@ -146,16 +146,16 @@ class Comparison:
         folder = f"{self.folder}/{len(self._tables)}"
         source_check = SourceCheck(table, folder, basis_of(table, snapshot))
         source_replay = None
-        remedy = "leave --conf and --source-kafka out for such a table"
+        fix = "leave --conf and --source-kafka out for such a table"
         reason = why_incomparable(table.schema, table_config)
         if table.location in self.loaded_locations:
             reason = "its first rows came from the database, and the topics lack them"
-            remedy = "compare it with the database: --source"
+            fix = "compare it with the database: --source"
         if reason:
             omissions.add(
                 f"{snapshot.total_record_count} records of the table were not compared with the "
                 f"source: {reason}",
-                remedy,
+                fix,
             )
         else:
             check_readable(table, merges=True)

@@ -236,27 +236,29 @@ def snapshot_chart(
         expiring_ids: numbers of snapshots that the next expiry deletes.
     """
     shown_snapshots = list(snapshots[:SNAPSHOTS_SHOWN])[::-1]
-    marks: dict[int, list[str]] = defaultdict(list)
+    marks_of: dict[int, list[str]] = defaultdict(list)
     for tag in tags:
-        marks[tag.snapshot.snapshot_id].append(f"tag {tag.name}")
+        marks_of[tag.snapshot.snapshot_id].append(f"tag {tag.name}")
     for consumer in consumers:
-        marks[consumer.next_snapshot_id].append(f"consumer {consumer.consumer_id}")
-    records = [abs(snapshot.delta_record_count or 0) for snapshot in shown_snapshots]
-    axis = log_axis(max(records, default=0), short_number)
+        marks_of[consumer.next_snapshot_id].append(f"consumer {consumer.consumer_id}")
+    record_counts = [abs(snapshot.delta_record_count or 0) for snapshot in shown_snapshots]
+    axis = log_axis(max(record_counts, default=0), short_number)
     step = 100 / max(len(shown_snapshots), _BARS_MIN)
     bars = []
-    for index, (snapshot, count) in enumerate(zip(shown_snapshots, records, strict=True)):
+    for index, (snapshot, record_count) in enumerate(
+        zip(shown_snapshots, record_counts, strict=True)
+    ):
         is_expiring = snapshot.snapshot_id in expiring_ids
-        labels = tuple(marks[snapshot.snapshot_id])
-        notes = (*labels, *(["the next expiry deletes it"] if is_expiring else []))
+        marks = tuple(marks_of[snapshot.snapshot_id])
+        notes = (*marks, *(["the next expiry deletes it"] if is_expiring else []))
         bars.append(
             SnapshotBar(
-                **_bar_box(index, step, max(1.0, axis.height(count))),
+                **_bar_box(index, step, max(1.0, axis.height(record_count))),
                 snapshot=snapshot.snapshot_id,
-                record_count=count,
+                record_count=record_count,
                 kind=snapshot.commit_kind.value.lower(),
                 title=_snapshot_title(snapshot, notes),
-                marks=labels,
+                marks=marks,
                 is_expiring=is_expiring,
             )
         )

@@ -84,8 +84,8 @@ def bucket_trees(
     }
     groups = groupby(runs, key=lambda run: (run.partition, run.bucket))
     trees = [
-        _tree(bucket, list(bucket_runs), next_compactions, compactions.get(bucket))
-        for bucket, bucket_runs in groups
+        _tree(bucket_key, list(bucket_runs), next_compactions, compactions.get(bucket_key))
+        for bucket_key, bucket_runs in groups
     ]
     return sorted(
         trees,

@@ -73,10 +73,10 @@ class AvroFactReader:
         """
         values, message_indices = present_values(messages)
         parts: list[list[tuple[Int32s, pa.Array]]] = [[] for _ in TABLE_FIELDS]
-        unreadable: dict[int, str] = {}
+        unreadable_reasons: dict[int, str] = {}
         for indices, schema in self._by_schema(values):
             if not isinstance(schema, _SchemaReader):
-                unreadable |= dict.fromkeys(message_indices[indices].tolist(), schema)
+                unreadable_reasons |= dict.fromkeys(message_indices[indices].tolist(), schema)
                 continue
             for slice_indices in _slices(indices):
                 part = values.take(pa.array(slice_indices))
@@ -88,7 +88,7 @@ class AvroFactReader:
                 single_origins, reasons = schema.origins_one_by_one(
                     part.filter(pa.array(~is_named)), message_indices[slice_indices[~is_named]]
                 )
-                unreadable |= reasons
+                unreadable_reasons |= reasons
                 single_index = np.array(list(single_origins), np.int32)
                 for name_parts, field in zip(parts, ("database", "schema", "table"), strict=True):
                     texts = [getattr(origin, field) for origin in single_origins.values()]
@@ -96,7 +96,7 @@ class AvroFactReader:
         database, schema_name, table = (
             gathered_array(name_parts, messages.num_rows, pa.string()) for name_parts in parts
         )
-        return origins_of(database, schema_name, table, unreadable)
+        return origins_of(database, schema_name, table, unreadable_reasons)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`.

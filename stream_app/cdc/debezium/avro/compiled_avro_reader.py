@@ -61,18 +61,18 @@ def avro_images(
     is_parsed: Bools,
     texts: MessageTexts,
     image_positions: tuple[Int64s, Int64s],
-    wires: Sequence[WireColumn],
+    wire_columns: Sequence[WireColumn],
 ) -> AvroImages:
     """Join the columns of m messages.
 
     Args:
         image_positions: int64 [m], [m]; the row of each message's image before and after, or -1.
-        wires: the columns of all images.
+        wire_columns: the columns of all images.
     """
     before_at, after_at = image_positions
     ops = ops_of(texts.ops, OPS_OF_LETTERS)
     suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
-    for wire in wires:
+    for wire in wire_columns:
         if wire.suspects.any():
             is_suspect = np.append(wire.suspects, False)  # for images at -1
             suspects = suspects | is_suspect[before_at] | is_suspect[after_at]
@@ -80,13 +80,15 @@ def avro_images(
         ops=ops,
         before_at=before_at,
         after_at=after_at,
-        json_kinds=[wire.json_kind for wire in wires],
-        columns=[wire.values for wire in wires],
+        json_kinds=[wire.json_kind for wire in wire_columns],
+        columns=[wire.values for wire in wire_columns],
         suspects=suspects,
         table_names=texts.tables,
     )
     is_whole = bools_of(pc.is_in(texts.connectors, pa.array(WHOLE_IMAGES)))
-    return AvroImages(is_parsed, ParsedImages(images, is_whole), [wire.reading for wire in wires])
+    return AvroImages(
+        is_parsed, ParsedImages(images, is_whole), [wire.reading for wire in wire_columns]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +109,12 @@ class CompiledAvroReader:
         cls,
         root: AvroType,
         readings: Sequence[ColumnReading],
-        parser: type[AvroLayout] | None,
+        layout_class: type[AvroLayout] | None,
         *,
         reads_tables: bool,
     ) -> Self | None:
         """Return a reader, or None without machine code or if a type is not supported."""
-        if parser is None:
+        if layout_class is None:
             return None
         decimals = {
             reading.name: reading.data_type.precision
@@ -124,7 +126,7 @@ class CompiledAvroReader:
         )
         byte_columns = {name for name, field_type in row_type.fields if _has_bytes(field_type)}
         text_paths = [_OP, _CONNECTOR, *(_TABLES if reads_tables else ())]
-        layout = parser.for_schema(
+        layout = layout_class.for_schema(
             root,
             IMAGES,
             {
@@ -146,21 +148,21 @@ class CompiledAvroReader:
         messages = self.layout.read(values, HEAD.size)
         if messages is None or not messages.is_parsed.any():
             return None
-        wires = [self._column(reading, messages) for reading in self.readings]
+        wire_columns = [self._column(reading, messages) for reading in self.readings]
         texts = MessageTexts(
             ops=_texts_at(messages, _OP),
             connectors=_texts_at(messages, _CONNECTOR),
             tables=[_texts_at(messages, path) for path in _TABLES] if self.reads_tables else (),
         )
         return avro_images(
-            messages.is_parsed, texts, (messages.before_at, messages.after_at), wires
+            messages.is_parsed, texts, (messages.before_at, messages.after_at), wire_columns
         )
 
     def _column(self, reading: ColumnReading, messages: AvroMessages) -> WireColumn:
         if reading.name not in messages.columns:
-            kind = reading.usual_kind()
-            nulls = pa.nulls(messages.image_count, reading.wire_type(kind))
-            return WireColumn(reading, kind, nulls, np.zeros(messages.image_count, np.bool_))
+            json_kind = reading.usual_kind()
+            nulls = pa.nulls(messages.image_count, reading.wire_type(json_kind))
+            return WireColumn(reading, json_kind, nulls, np.zeros(messages.image_count, np.bool_))
         leaf = messages.columns[reading.name]
         if reading.name in self.decimals:
             as_number = reading.with_encoding(Encoding.NUMBER)
@@ -168,7 +170,7 @@ class CompiledAvroReader:
             return WireColumn(
                 as_number, JsonKind.NUMBER, decimals, np.zeros(messages.image_count, np.bool_)
             )
-        return leaf_column(reading, leaf, leaf.present)
+        return leaf_column(reading, leaf, leaf.has_value)
 
 
 def _texts_at(messages: AvroMessages, path: tuple[str, ...]) -> pa.Array:

@@ -93,11 +93,11 @@ class DebeziumAvro(DebeziumJson):
     """The message format ``debezium-avro``; implements `message_format.MessageFormat`."""
 
     def __init__(self, registries: Registries, setup: FormatSetup) -> None:
-        options = _check_options(registries, setup.options, setup.columns)
-        super().__init__(setup, options)
+        checked_options = _check_options(registries, setup.options, setup.columns)
+        super().__init__(setup, checked_options)
         self._registry = _schemas(registries, setup.options)
-        layouts = compiled_layouts(options.decoder)
-        self._parser = None if layouts is None else layouts.avro
+        layouts = compiled_layouts(checked_options.decoder)
+        self._layout_class = None if layouts is None else layouts.avro
         self._plans: dict[int, _SchemaPlan | str] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -110,8 +110,8 @@ class DebeziumAvro(DebeziumJson):
         values, message_indices = present_values(messages)
         outcome = self._new_outcome(messages)
         for number, indices in by_number(schema_numbers(values)):  # step 1
-            plan = self._plan(number)
-            if isinstance(plan, _SchemaPlan):
+            schema_plan = self._plan(number)
+            if isinstance(schema_plan, _SchemaPlan):
                 outcome.learn_schemas({str(number): int(message_indices[indices[0]])})
             schema_values = (
                 values if len(indices) == len(values) else values.take(pa.array(indices))
@@ -119,10 +119,10 @@ class DebeziumAvro(DebeziumJson):
             for start in range(0, len(indices), SLICE_ROWS):
                 part = schema_values.slice(start, SLICE_ROWS)
                 part_indices = message_indices[indices[start : start + SLICE_ROWS]]
-                if isinstance(plan, str):
-                    outcome.refuse(dict.fromkeys(part_indices.tolist(), plan))
+                if isinstance(schema_plan, str):
+                    outcome.refuse(dict.fromkeys(part_indices.tolist(), schema_plan))
                 else:
-                    self._decode_slice(part, part_indices, plan, outcome)
+                    self._decode_slice(part, part_indices, schema_plan, outcome)
         keyed_outcome = replace(outcome, messages=self._with_json_keys(messages))  # step 4
         return outcome.decoded_batch(
             self._settings.row_rules.schema, self._uncertain_changes(keyed_outcome)
@@ -166,7 +166,7 @@ class DebeziumAvro(DebeziumJson):
             drift=drift_of(self._settings.policy.columns, fields, fields),
             is_envelope=is_envelope,
             compiled_reader=CompiledAvroReader.for_schema(
-                root, readings, self._parser, reads_tables=self._settings.reads_tables
+                root, readings, self._layout_class, reads_tables=self._settings.reads_tables
             )
             if is_envelope
             else None,
@@ -177,52 +177,66 @@ class DebeziumAvro(DebeziumJson):
         return apply_schema(
             self._readings,
             {name: avro_connect_field(field_type) for name, field_type in fields.items()},
-            self._options.encodings,
-            writes_times=self._options.writes_times,
+            self._checked_options.encodings,
+            writes_times=self._checked_options.writes_times,
         )
 
     def _decode_slice(
-        self, values: pa.Array, message_indices: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
+        self,
+        values: pa.Array,
+        message_indices: Int32s,
+        schema_plan: _SchemaPlan,
+        outcome: BatchOutcome,
     ) -> None:
         """Step 2: read whole messages of one schema in columns."""
-        if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
-            self._decode_as_json(values, message_indices, plan, outcome)
+        if (
+            not schema_plan.is_envelope
+            or self._settings.policy.refusal(schema_plan.drift) is not None
+        ):
+            self._decode_as_json(values, message_indices, schema_plan, outcome)
             return
-        images = None if plan.compiled_reader is None else plan.compiled_reader.read(values)
-        if images is not None:
-            is_undecoded = self._decode_images(images, message_indices, plan, outcome)
+        parsed_images = (
+            None
+            if schema_plan.compiled_reader is None
+            else schema_plan.compiled_reader.read(values)
+        )
+        if parsed_images is not None:
+            is_undecoded = self._decode_images(parsed_images, message_indices, schema_plan, outcome)
             if not is_undecoded.any():
                 return
             values = values.filter(pa.array(is_undecoded))
             message_indices = message_indices[is_undecoded]
-        cursor, message = cursor_over(values, plan.root)
-        images = self._images(message, cursor, ~cursor.broken(), plan)
-        is_undecoded = self._decode_images(images, message_indices, plan, outcome)
+        cursor, message = cursor_over(values, schema_plan.root)
+        parsed_images = self._images(message, cursor, ~cursor.broken(), schema_plan)
+        is_undecoded = self._decode_images(parsed_images, message_indices, schema_plan, outcome)
         if is_undecoded.any():
             self._decode_as_json(
-                values.filter(pa.array(is_undecoded)), message_indices[is_undecoded], plan, outcome
+                values.filter(pa.array(is_undecoded)),
+                message_indices[is_undecoded],
+                schema_plan,
+                outcome,
             )
 
     def _decode_images(
         self,
         parsed_images: AvroImages,
         message_indices: Int32s,
-        plan: _SchemaPlan,
+        schema_plan: _SchemaPlan,
         outcome: BatchOutcome,
     ) -> Bools:
         """Decode the parsed messages, and return the mask of the remaining ones."""
-        images, rows, questions = decode_images(
+        images, image_rows, questions = decode_images(
             parsed_images.images, parsed_images.readings, self._settings, is_flat=False
         )
-        drift = self._drift_sightings(plan.drift, images.has_after, ~rows.suspects)
-        result = ColumnarResult(rows, questions, drift)
+        drift = self._drift_sightings(schema_plan.drift, images.has_after, ~image_rows.suspects)
+        result = ColumnarResult(image_rows, questions, drift)
         outcome.add_columnar(result, message_indices[parsed_images.is_parsed])
         is_undecoded = ~parsed_images.is_parsed
-        is_undecoded[parsed_images.is_parsed] = rows.suspects
+        is_undecoded[parsed_images.is_parsed] = image_rows.suspects
         return is_undecoded
 
     def _images(
-        self, message: AvroValues, cursor: ValueCursor, is_intact: Bools, plan: _SchemaPlan
+        self, message: AvroValues, cursor: ValueCursor, is_intact: Bools, schema_plan: _SchemaPlan
     ) -> AvroImages:
         """Read the images of the intact messages, column by column."""
         sides = [message.fields.get(name) for name in IMAGES]
@@ -230,7 +244,7 @@ class DebeziumAvro(DebeziumJson):
         fields: list[Mapping[str, AvroValues]] = [
             {} if side is None else side.fields for side in sides
         ]
-        wires = [
+        wire_columns = [
             wire_column(
                 reading,
                 [
@@ -240,7 +254,7 @@ class DebeziumAvro(DebeziumJson):
                 cursor,
                 is_intact,
             )
-            for reading in plan.readings
+            for reading in schema_plan.readings
         ]
         before_at, count = _image_positions(indices[0], is_intact, 0)
         after_at, _ = _image_positions(indices[1], is_intact, count)
@@ -255,7 +269,7 @@ class DebeziumAvro(DebeziumJson):
         )
         tables = tables if self._settings.reads_tables else []
         texts = MessageTexts(ops=ops, connectors=connectors, tables=tables)
-        return avro_images(is_intact, texts, (before_at, after_at), wires)
+        return avro_images(is_intact, texts, (before_at, after_at), wire_columns)
 
     def _drift_sightings(
         self, drift: Drift, has_after: Bools, has_row: Bools
@@ -271,18 +285,22 @@ class DebeziumAvro(DebeziumJson):
         return self._settings.policy.reported(sightings)
 
     def _decode_as_json(
-        self, values: pa.Array, message_indices: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
+        self,
+        values: pa.Array,
+        message_indices: Int32s,
+        schema_plan: _SchemaPlan,
+        outcome: BatchOutcome,
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []
         read_positions: list[int] = []
         for position, value in enumerate(values.to_pylist()):
             try:
-                texts.append(avro_as_json(value, plan.text))
+                texts.append(avro_as_json(value, schema_plan.text))
                 read_positions.append(position)
             except UnreadableRecordError as problem:
                 outcome.refuse({int(message_indices[position]): str(problem)})
-        result = read_values(pa.array(texts, pa.binary()), plan.readings, self._settings)
+        result = read_values(pa.array(texts, pa.binary()), schema_plan.readings, self._settings)
         outcome.add_one_by_one(result, message_indices[read_positions])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:

@@ -29,11 +29,11 @@ class CompiledRewriter:
     """A rewriter that uses machine code, for documents in the field order of the first documents.
 
     Attributes:
-        columns: the table's columns that are not STRING, by name.
+        typed_columns: the table's columns that are not STRING, by name.
     """
 
-    parser: type[DocumentLayout]
-    columns: Mapping[str, TypedColumn]
+    layout_class: type[DocumentLayout]
+    typed_columns: Mapping[str, TypedColumn]
     _layout: DocumentLayout | None = field(default=None, init=False)
 
     def rewrite(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
@@ -47,7 +47,7 @@ class CompiledRewriter:
         """
         if self._layout is None:
             order = _names_in(values.slice(0, SAMPLE_ROWS).to_pylist())
-            self._layout = self.parser.for_columns(self._forms(), order) if order else None
+            self._layout = self.layout_class.for_columns(self._forms(), order) if order else None
         parts, masks = [], []
         for start in range(0, len(values), _SLICE_ROWS):
             part = values.slice(start, _SLICE_ROWS)
@@ -61,9 +61,9 @@ class CompiledRewriter:
         return parts, np.concatenate([np.zeros(0, np.bool_), *masks])
 
     def _forms(self) -> dict[str, Sequence[str]]:
-        usual_forms = {name: column.usual_forms() for name, column in self.columns.items()}
+        usual_forms = {name: column.usual_forms() for name, column in self.typed_columns.items()}
         return {
-            name: sorted(form.value for form in forms if form.value in self.parser.FORMS)
+            name: sorted(form.value for form in forms if form.value in self.layout_class.FORMS)
             for name, forms in usual_forms.items()
             if forms is not None
         }

@@ -65,7 +65,7 @@ def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
     )
 
 
-def typed_columns(
+def typed_columns_of(
     options: Mapping[str, str], columns: RowType, checked_options: DebeziumOptions
 ) -> Mapping[str, TypedColumn]:
     """Return the columns, by name, in which some kinds of values have no meaning."""
@@ -87,13 +87,13 @@ class DebeziumBson(DebeziumJson):
     """The message format ``debezium-bson``; implements `message_format.MessageFormat`."""
 
     def __init__(self, setup: FormatSetup) -> None:
-        options = check(setup.options, setup.columns)
-        super().__init__(setup, options)
-        self._typed = typed_columns(setup.options, setup.columns, options)
-        layouts = compiled_layouts(options.decoder)
-        self._compiled = None
+        checked_options = check(setup.options, setup.columns)
+        super().__init__(setup, checked_options)
+        self._typed_columns = typed_columns_of(setup.options, setup.columns, checked_options)
+        layouts = compiled_layouts(checked_options.decoder)
+        self._compiled_rewriter = None
         if layouts is not None:
-            self._compiled = CompiledRewriter(layouts.documents, self._typed)
+            self._compiled_rewriter = CompiledRewriter(layouts.documents, self._typed_columns)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
@@ -101,10 +101,10 @@ class DebeziumBson(DebeziumJson):
         Raises:
             WrongSourceError: see `DebeziumJson.decode`.
         """
-        rewritten = plain_messages(messages, self._typed, self._compiled)
+        rewritten = plain_messages(messages, self._typed_columns, self._compiled_rewriter)
         relational_messages = rewritten.put_into(messages)
         outcome = self._new_outcome(messages)
-        outcome.refuse(rewritten.unreadable)
+        outcome.refuse(rewritten.unreadable_reasons)
         self._decode_values(*present_values(relational_messages), outcome)
         keyed_outcome = replace(outcome, messages=relational_messages)
         return outcome.decoded_batch(
@@ -113,9 +113,12 @@ class DebeziumBson(DebeziumJson):
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
-    typed = typed_columns(setup.options, setup.columns, check(setup.options, setup.columns))
+    typed_columns = typed_columns_of(
+        setup.options, setup.columns, check(setup.options, setup.columns)
+    )
     rewritten_messages = {
-        topic: plain_messages(batch, typed).put_into(batch) for topic, batch in messages.items()
+        topic: plain_messages(batch, typed_columns).put_into(batch)
+        for topic, batch in messages.items()
     }
     return DEBEZIUM_JSON.survey(setup, rewritten_messages)
 
@@ -141,7 +144,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
         [*(code_of_table[table] for table in plain_origins.tables), NO_TABLE], np.int32
     )
     origins.codes[unread_indices] = codes[plain_origins.codes]
-    reasons = {**plain_origins.unassigned_reasons, **rewritten.unreadable}
+    reasons = {**plain_origins.unassigned_reasons, **rewritten.unreadable_reasons}
     unassigned_reasons = {int(unread_indices[index]): reason for index, reason in reasons.items()}
     return Origins(tables=tuple(tables), codes=origins.codes, unassigned_reasons=unassigned_reasons)
 

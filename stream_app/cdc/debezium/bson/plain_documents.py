@@ -42,16 +42,16 @@ NO_COLUMNS: Mapping[str, TypedColumn] = {}
 
 
 def plain_documents(
-    texts: pa.Array, columns: Mapping[str, TypedColumn] = NO_COLUMNS
+    texts: pa.Array, typed_columns: Mapping[str, TypedColumn] = NO_COLUMNS
 ) -> tuple[pa.Array, Bools]:
     """Return plain JSON of many texts, as `plain_document` does, and the mask of unreadable ones.
 
     Args:
         texts: strings [n] of extended JSON; null stays null.
-        columns: the table's columns that are not STRING, by name.
+        typed_columns: the table's columns that are not STRING, by name.
     """
     extended = texts
-    is_unusual = unusual_documents(texts, columns)
+    is_unusual = unusual_documents(texts, typed_columns)
     for mark, pattern in _USUAL_KINDS:  # step 1
         if _may_contain(texts, mark):
             texts = pc.replace_substring_regex(texts, pattern, r"\1")
@@ -69,7 +69,7 @@ def plain_documents(
     # step 3: a loop over documents with others within.
     for text in extended.filter(pa.array(is_unconverted)).to_pylist():
         try:
-            single_texts.append(plain_document(text, columns))
+            single_texts.append(plain_document(text, typed_columns))
         except UnreadableRecordError:
             single_texts.append(None)
     plain_texts = pa.array(single_texts, pa.string())
@@ -101,7 +101,7 @@ def _may_contain(texts: pa.Array, mark: str) -> bool:
     return data is not None and data.to_pybytes().find(mark.encode()) >= 0
 
 
-def plain_document(text: str, columns: Mapping[str, TypedColumn] = NO_COLUMNS) -> str:
+def plain_document(text: str, typed_columns: Mapping[str, TypedColumn] = NO_COLUMNS) -> str:
     """Return the plain JSON of one text. A nested value becomes a string of JSON.
 
     A number with a fraction becomes a string too, which keeps its digits. A repeated field stays
@@ -116,8 +116,8 @@ def plain_document(text: str, columns: Mapping[str, TypedColumn] = NO_COLUMNS) -
         raise UnreadableRecordError("is not a document")
 
     def plain(name: str, value: Any) -> Any:
-        is_typed = name in columns
-        return _flatten(typed_value(value, columns[name]) if is_typed else plain_value(value))
+        is_typed = name in typed_columns
+        return _flatten(typed_value(value, typed_columns[name]) if is_typed else plain_value(value))
 
     return json_text(with_values(document, plain))
 

@@ -78,12 +78,12 @@ class PlainMessages:
 
     Attributes:
         values, keys: binary [n]; null for a tombstone, for a missing key, or if it is unreadable.
-        unreadable: position of a message → why it cannot be rewritten.
+        unreadable_reasons: position of a message → why it cannot be rewritten.
     """
 
     values: pa.Array
     keys: pa.Array
-    unreadable: dict[int, str]
+    unreadable_reasons: dict[int, str]
 
     def put_into(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Return the messages with these keys and values in place of their own."""
@@ -96,23 +96,23 @@ class PlainMessages:
 
 def plain_messages(
     messages: pa.RecordBatch,
-    columns: Mapping[str, TypedColumn] = NO_COLUMNS,
-    compiled: CompiledRewriter | None = None,
+    typed_columns: Mapping[str, TypedColumn] = NO_COLUMNS,
+    compiled_rewriter: CompiledRewriter | None = None,
 ) -> PlainMessages:
     """Rewrite messages of `MESSAGE_SCHEMA`; the key may be left out.
 
     Args:
-        columns: the table's columns that are not STRING, by name.
-        compiled: machine code, which rewrites usual messages.
+        typed_columns: the table's columns that are not STRING, by name.
+        compiled_rewriter: machine code, which rewrites usual messages.
     """
     count = messages.num_rows
     keys = messages.column("key") if "key" in messages.schema.names else pa.nulls(count)
-    keys = _plain_keys(keys.cast(pa.binary()), columns)
-    rewriter = _MessageRewriter(keys, columns, compiled)
+    keys = _plain_keys(keys.cast(pa.binary()), typed_columns)
+    rewriter = _MessageRewriter(keys, typed_columns, compiled_rewriter)
     for group in split_messages(messages):
         rewriter.rewrite(group.payloads, group.message_indices)
     values = gathered_array(rewriter.parts, count, pa.binary())
-    return PlainMessages(values, keys, rewriter.unreadable)
+    return PlainMessages(values, keys, rewriter.unreadable_reasons)
 
 
 def _may_be_parsed(values: pa.Array) -> Bools:
@@ -126,15 +126,15 @@ class _MessageRewriter:
     """A rewriter that replaces the extended JSON in messages by plain JSON."""
 
     keys: pa.Array
-    columns: Mapping[str, TypedColumn]
-    compiled: CompiledRewriter | None
-    unreadable: dict[int, str] = field(default_factory=dict)
+    typed_columns: Mapping[str, TypedColumn]
+    compiled_rewriter: CompiledRewriter | None
+    unreadable_reasons: dict[int, str] = field(default_factory=dict)
     parts: list[tuple[Int32s, pa.Array]] = field(default_factory=list)
 
     def rewrite(self, values: pa.Array, message_indices: Int32s) -> None:
         """Rewrite messages, binary [m]; `message_indices` have their positions."""
-        if self.compiled is not None:
-            texts, is_rewritten = self.compiled.rewrite(values)
+        if self.compiled_rewriter is not None:
+            texts, is_rewritten = self.compiled_rewriter.rewrite(values)
             self.parts.append(
                 (
                     message_indices[is_rewritten],
@@ -153,17 +153,17 @@ class _MessageRewriter:
 
     def _rewrite_usual(self, values: pa.Array, message_indices: Int32s) -> None:
         """Step 1: rewrite the usual messages together."""
-        for part, rows, columns in parse_by_halves(values, message_indices, _FIELDS):
+        for part, part_indices, columns in parse_by_halves(values, message_indices, _FIELDS):
             if columns is None:
-                self._rewrite_one_by_one(part, rows)
+                self._rewrite_one_by_one(part, part_indices)
                 continue
             texts, suspects = _rewrite_together(
-                columns, self.keys.take(pa.array(rows)), self.columns
+                columns, self.keys.take(pa.array(part_indices)), self.typed_columns
             )
             self.parts.append(
-                (rows[~suspects], texts.filter(pa.array(~suspects)).cast(pa.binary()))
+                (part_indices[~suspects], texts.filter(pa.array(~suspects)).cast(pa.binary()))
             )
-            self._rewrite_one_by_one(part.filter(pa.array(suspects)), rows[suspects])
+            self._rewrite_one_by_one(part.filter(pa.array(suspects)), part_indices[suspects])
 
     def _rewrite_one_by_one(self, values: pa.Array, message_indices: Int32s) -> None:
         """Step 2: rewrite each of these messages."""
@@ -171,15 +171,15 @@ class _MessageRewriter:
         texts: dict[int, bytes] = {}
         for row, value, key in zip(message_indices.tolist(), values.to_pylist(), keys, strict=True):
             try:
-                texts[row] = _rewrite_one(value, key, self.columns)
+                texts[row] = _rewrite_one(value, key, self.typed_columns)
             except UnreadableRecordError as problem:
-                self.unreadable[row] = str(problem)
+                self.unreadable_reasons[row] = str(problem)
         part = pa.array(list(texts.values()), pa.binary())
         self.parts.append((np.array(list(texts), np.int32), part))
 
 
 def _rewrite_together(
-    fields: list[pa.Array], keys: pa.Array, columns: Mapping[str, TypedColumn]
+    fields: list[pa.Array], keys: pa.Array, typed_columns: Mapping[str, TypedColumn]
 ) -> tuple[pa.Array, Bools]:
     """Return the rewritten messages, strings [n], and the mask of those left for step 2, bool [n].
 
@@ -191,7 +191,7 @@ def _rewrite_together(
     suspects = ~bools_of(pc.is_in(op, CHANGE_OPS)) | ~valid_of(source)
     images = []
     for image in (before, after):
-        plain_texts, is_unreadable = plain_documents(image, columns)
+        plain_texts, is_unreadable = plain_documents(image, typed_columns)
         documents = plain_texts.cast(pa.binary()).fill_null(b"{}")
         suspects |= is_unreadable | ~looks_like_object(documents) | are_too_deep(documents)
         images.append(plain_texts)
@@ -218,7 +218,9 @@ def _quote(names: pa.Array) -> pa.Array:
     return pc.fill_null(pa.array(texts, pa.string()).take(encoded_names.indices), "null")
 
 
-def _rewrite_one(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes:
+def _rewrite_one(
+    value: bytes, key: bytes | None, typed_columns: Mapping[str, TypedColumn]
+) -> bytes:
     """Rewrite one message; a message without images stays as it is.
 
     Raises:
@@ -236,7 +238,7 @@ def _rewrite_one(value: bytes, key: bytes | None, columns: Mapping[str, TypedCol
     source = document.get("source")
     if "op" not in document or not isinstance(source, dict):
         return json_text(document).encode()  # a heartbeat, a transaction's marker, or bad
-    before, after = (_image(document, name, columns) for name in ("before", "after"))
+    before, after = (_image(document, name, typed_columns) for name in ("before", "after"))
     op = text_of(document, "op")
     if op == "d" and before is None:
         if key is None:
@@ -252,19 +254,21 @@ def _rewrite_one(value: bytes, key: bytes | None, columns: Mapping[str, TypedCol
     ).encode()
 
 
-def _image(document: dict[str, Any], name: str, columns: Mapping[str, TypedColumn]) -> str | None:
+def _image(
+    document: dict[str, Any], name: str, typed_columns: Mapping[str, TypedColumn]
+) -> str | None:
     text = text_of(document, name)
     if text is None:
         return None
     try:
-        return plain_document(text, columns)
+        return plain_document(text, typed_columns)
     except ColumnValueError:
         raise
     except UnreadableRecordError as problem:
         raise UnreadableRecordError(f"has in {name!r} a text that {problem}") from None
 
 
-def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
+def _plain_keys(keys: pa.Array, typed_columns: Mapping[str, TypedColumn]) -> pa.Array:
     """Return keys as JSON with the column `_id`, or null without one: binary [n]."""
     parts: list[tuple[Int64s, pa.Array]] = []
     key_indices = np.flatnonzero(valid_of(keys))
@@ -276,7 +280,7 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
             pa.nulls(int(may_be_parsed.sum()), pa.string()) if id_columns is None else id_columns[0]
         )
         key_documents = pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", "")
-        plain_texts, suspects = plain_documents(key_documents, columns)
+        plain_texts, suspects = plain_documents(key_documents, typed_columns)
         is_scalar = bools_of(pc.match_substring_regex(plain_texts, _SCALAR_KEY)) & ~suspects
         key_texts = plain_texts.cast(pa.binary())
         parsed_indices = np.flatnonzero(may_be_parsed)
@@ -286,12 +290,12 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
         is_unusual = np.ones(len(message_indices), np.bool_)
         is_unusual[parsed_indices[is_scalar]] = False
         unusual_keys = group.payloads.filter(pa.array(is_unusual)).to_pylist()
-        plain_keys = [_plain_key(key, columns) for key in unusual_keys]
+        plain_keys = [_plain_key(key, typed_columns) for key in unusual_keys]
         parts.append((message_indices[is_unusual], pa.array(plain_keys, pa.binary())))
     return gathered_array(parts, len(keys), pa.binary())
 
 
-def _plain_key(key: bytes, columns: Mapping[str, TypedColumn]) -> bytes | None:
+def _plain_key(key: bytes, typed_columns: Mapping[str, TypedColumn]) -> bytes | None:
     try:
         document = load_document(key)
         if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
@@ -299,6 +303,6 @@ def _plain_key(key: bytes, columns: Mapping[str, TypedColumn]) -> bytes | None:
         text = document.get(_KEY_FIELD) if isinstance(document, dict) else None
         if not isinstance(text, str) or isinstance(text, JsonNumber):
             return None
-        return plain_document(f'{{"{KEY}":{text}}}', columns).encode()
+        return plain_document(f'{{"{KEY}":{text}}}', typed_columns).encode()
     except UnreadableRecordError:
         return None

@@ -125,7 +125,9 @@ class TypedColumn:
             return self._usual_nested_forms()
         if family is Family.VARIANT:
             return _DOCUMENTS
-        allowed_forms = frozenset(form for form, kind in _KINDS.items() if self.allows(kind))
+        allowed_forms = frozenset(
+            form for form, mongo_kind in _KINDS.items() if self.allows(mongo_kind)
+        )
         is_moment = family in (Family.DATE, Family.TIMESTAMP)
         if is_moment and self.encoding is not Encoding.EPOCH_MILLIS:
             return allowed_forms - {UsualValue.TIMESTAMP}
@@ -139,7 +141,7 @@ class TypedColumn:
         return _NULL if holds_bytes else _NULL | {UsualValue.LIST}
 
 
-def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bools:
+def unusual_documents(texts: pa.Array, typed_columns: Mapping[str, TypedColumn]) -> Bools:
     """Return the mask of documents with a value that its column does not accept: bool [n].
 
     Args:
@@ -148,7 +150,7 @@ def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bo
     is_unusual: Bools = np.zeros(len(texts), np.bool_)
     patterns = {
         name: "|".join(_PATTERNS[form] for form in sorted(usual_forms))
-        for name, column in columns.items()
+        for name, column in typed_columns.items()
         if (usual_forms := column.usual_forms()) is not None
     }
     if not patterns:
@@ -168,23 +170,23 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
         UnreadableRecordError: the value has no meaning in the column, or does not have the form of
             its kind.
     """
-    kind = mongo_kind_of(value)
-    if not column.allows(kind):
-        raise _misfit(value, column, f"is {kind.value}, {_remedy(column, kind)}")
+    mongo_kind = mongo_kind_of(value)
+    if not column.allows(mongo_kind):
+        raise _misfit(value, column, f"is {mongo_kind.value}, {_fix(column, mongo_kind)}")
     match family_of(column.data_type):
-        case Family.BINARY if kind in (MongoKind.BYTES, MongoKind.OBJECT_ID):
+        case Family.BINARY if mongo_kind in (MongoKind.BYTES, MongoKind.OBJECT_ID):
             return _bytes(value, column)
-        case Family.DATE | Family.TIMESTAMP if kind is MongoKind.MOMENT:
+        case Family.DATE | Family.TIMESTAMP if mongo_kind is MongoKind.MOMENT:
             return _moment(value, column)
-        case Family.NESTED if kind is MongoKind.NESTED:
+        case Family.NESTED if mongo_kind is MongoKind.NESTED:
             return _convert_nested(value, column)
-        case Family.VARIANT if kind is not MongoKind.NULL:
+        case Family.VARIANT if mongo_kind is not MongoKind.NULL:
             return json_text(plain_value(value))
         case _:
             return plain_value(value)
 
 
-def _remedy(column: TypedColumn, mongo_kind: MongoKind) -> str:
+def _fix(column: TypedColumn, mongo_kind: MongoKind) -> str:
     has_option = _KINDS_IF_CHOSEN.get(family_of(column.data_type)) is mongo_kind
     if has_option and column.name:
         return f"and its meaning there is not known (set column.{column.name}.encoding)"

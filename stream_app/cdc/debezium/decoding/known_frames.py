@@ -167,17 +167,17 @@ class KnownFrames:
             values: binary [n] without nulls.
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
-        blocks: list[_FramedBlock] = []
+        framed_blocks: list[_FramedBlock] = []
         framed_count = 0
-        for first_row, block in _blocks(offsets):
-            blocks.append(self._framed_block(data, block, first_row))
-            framed_count += len(blocks[-1].tails.positions)
-            if 2 * framed_count < first_row + len(block) - 1:
-                self._keep_most_frequent([block.tails for block in blocks])
+        for first_row, block_offsets in _blocks(offsets):
+            framed_blocks.append(self._framed_block(data, block_offsets, first_row))
+            framed_count += len(framed_blocks[-1].tails.positions)
+            if 2 * framed_count < first_row + len(block_offsets) - 1:
+                self._keep_most_frequent([framed_block.tails for framed_block in framed_blocks])
                 return None
-        tails = self._join_tails([block.tails for block in blocks])
-        bounds = np.concatenate([block.heads.bounds for block in blocks])
-        is_image = np.concatenate([block.heads.is_image for block in blocks])
+        tails = self._join_tails([framed_block.tails for framed_block in framed_blocks])
+        bounds = np.concatenate([framed_block.heads.bounds for framed_block in framed_blocks])
+        is_image = np.concatenate([framed_block.heads.is_image for framed_block in framed_blocks])
         if not is_image.any():
             return None
         self._keep_most_frequent([tails])
@@ -200,13 +200,13 @@ class KnownFrames:
             values: binary [n] without nulls.
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
-        blocks: list[FramedTails] = []
-        for first_row, block in _blocks(offsets):
-            blocks.append(self._block_tails(data, block, first_row))
-            if 2 * len(blocks[-1].positions) < len(block) - 1:
-                self._keep_most_frequent(blocks)
+        all_tails: list[FramedTails] = []
+        for first_row, block_offsets in _blocks(offsets):
+            all_tails.append(self._block_tails(data, block_offsets, first_row))
+            if 2 * len(all_tails[-1].positions) < len(block_offsets) - 1:
+                self._keep_most_frequent(all_tails)
                 return None
-        tails = self._join_tails(blocks)
+        tails = self._join_tails(all_tails)
         self._keep_most_frequent([tails])
         return tails
 
@@ -273,17 +273,17 @@ class KnownFrames:
             miss_count += unmatched_count - len(unmatched_indices) <= len(codes) // _RARE_SHARE
         return codes
 
-    def _join_tails(self, blocks: Sequence[FramedTails]) -> FramedTails:
+    def _join_tails(self, all_tails: Sequence[FramedTails]) -> FramedTails:
         return FramedTails(
-            positions=np.concatenate([block.positions for block in blocks]),
-            tail_starts=np.concatenate([block.tail_starts for block in blocks]),
-            ops=np.concatenate([block.ops for block in blocks]),
-            codes=np.concatenate([block.codes for block in blocks]),
+            positions=np.concatenate([tails.positions for tails in all_tails]),
+            tail_starts=np.concatenate([tails.tail_starts for tails in all_tails]),
+            ops=np.concatenate([tails.ops for tails in all_tails]),
+            codes=np.concatenate([tails.codes for tails in all_tails]),
             frames=tuple(self._frames),
         )
 
-    def _keep_most_frequent(self, blocks: Sequence[FramedTails]) -> None:
-        codes = np.concatenate([block.codes for block in blocks])
+    def _keep_most_frequent(self, all_tails: Sequence[FramedTails]) -> None:
+        codes = np.concatenate([tails.codes for tails in all_tails])
         counts = np.bincount(codes, minlength=len(self._frames))
         order = np.argsort(-counts, kind="stable")[:_FRAMES_KEPT]
         self._frames = [self._frames[code] for code in order.tolist()]

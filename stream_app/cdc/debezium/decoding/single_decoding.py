@@ -104,8 +104,8 @@ def _restore_unchanged(
 
 
 def _is_unchanged(placeholder: Placeholder, reading: ColumnReading, cell: Cell) -> bool:
-    kind, text = cell
-    if kind is JsonKind.STRING:
+    json_kind, text = cell
+    if json_kind is JsonKind.STRING:
         return placeholder.is_value(reading, text, nested=False)
-    is_nested = kind in (JsonKind.ARRAY, JsonKind.OBJECT)
+    is_nested = json_kind in (JsonKind.ARRAY, JsonKind.OBJECT)
     return is_nested and placeholder.is_value(reading, text, nested=True)

@@ -195,8 +195,8 @@ def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_fla
     """
     decimals = [
         pa.field(reading.name, pa.float64())
-        for reading, kind in zip(shape.readings, shape.json_kinds, strict=True)
-        if kind is JsonKind.NUMBER
+        for reading, json_kind in zip(shape.readings, shape.json_kinds, strict=True)
+        if json_kind is JsonKind.NUMBER
         and reading.family is Family.DECIMAL
         and reading.encoding is Encoding.BASE64
     ]

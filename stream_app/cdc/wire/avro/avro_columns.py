@@ -100,10 +100,10 @@ def wire_column(
     conversion = _conversion(reading, kinds.pop()) if len(kinds) == 1 else None
     side_columns, side_suspects = [], []
     if conversion is None:
-        kind = reading.usual_kind()
-        null_type = _null_type(reading, kind)
+        json_kind = reading.usual_kind()
+        null_type = _null_type(reading, json_kind)
     else:
-        kind, as_wire, reading, null_type = conversion
+        json_kind, as_wire, reading, null_type = conversion
     for values, indices in sides:
         image_count = int(is_intact[indices].sum())
         suspects: Bools = np.zeros(image_count, np.bool_)
@@ -122,7 +122,9 @@ def wire_column(
                 column = _spread(wire, image_indices, image_count)
         side_columns.append(column)
         side_suspects.append(suspects)
-    return WireColumn(reading, kind, pa.concat_arrays(side_columns), np.concatenate(side_suspects))
+    return WireColumn(
+        reading, json_kind, pa.concat_arrays(side_columns), np.concatenate(side_suspects)
+    )
 
 
 def _spread(values: pa.Array, indices: Int64s, count: int) -> pa.Array:
@@ -143,15 +145,15 @@ def leaf_column(reading: ColumnReading, leaf: AvroLeaf, has_value: Bools) -> Wir
     conversion = _conversion(reading, leaf.avro_type.kind)
     suspects: Bools = np.zeros(len(has_value), np.bool_)
     if conversion is None:
-        kind = reading.usual_kind()
+        json_kind = reading.usual_kind()
         return WireColumn(
-            reading, kind, pa.nulls(len(suspects), _null_type(reading, kind)), suspects
+            reading, json_kind, pa.nulls(len(suspects), _null_type(reading, json_kind)), suspects
         )
-    kind, as_wire, reading, _ = conversion
+    json_kind, as_wire, reading, _ = conversion
     wire = as_wire(leaf)
     if wire.null_count > len(has_value) - np.count_nonzero(has_value):
         suspects = has_value & ~valid_of(wire)
-    return WireColumn(reading, kind, wire, suspects)
+    return WireColumn(reading, json_kind, wire, suspects)
 
 
 def reads_leaf(reading: ColumnReading, avro_type: AvroType) -> bool:

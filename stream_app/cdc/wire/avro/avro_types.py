@@ -170,18 +170,18 @@ def _parse_type(schema: Any, namespace: str, type_of_name: dict[str, AvroType]) 
         return _parse_type(kind, namespace, type_of_name)
     if kind in ("record", "enum", "fixed"):
         namespace = schema.get("namespace", namespace)
-        declared = AvroType(kind, schema)
+        declared_type = AvroType(kind, schema)
         full_name = _full_name(schema["name"], namespace)
-        type_of_name[full_name] = declared
+        type_of_name[full_name] = declared_type
         inner_namespace = full_name.rpartition(".")[0]
-        declared.fields = tuple(
+        declared_type.fields = tuple(
             (
                 _checked_name(column["name"]),
                 _parse_type(column["type"], inner_namespace, type_of_name),
             )
             for column in schema.get("fields", ())
         )
-        return declared
+        return declared_type
     if kind in ("array", "map"):
         items = schema["items" if kind == "array" else "values"]
         return AvroType(kind, schema, items=_parse_type(items, namespace, type_of_name))
@@ -201,13 +201,13 @@ def _full_name(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
-def avro_connect_field(declared: AvroType, comment: str = "") -> ConnectField:
+def avro_connect_field(declared_type: AvroType, comment: str = "") -> ConnectField:
     """Return the description of a column's type, in the terms of Kafka Connect.
 
     Args:
         comment: the comment of the field that has the type.
     """
-    non_null_type = declared.without_null()
+    non_null_type = declared_type.without_null()
     attributes = non_null_type.attributes
     semantic = str(attributes.get("connect.name", ""))
     parameters = {
@@ -226,7 +226,7 @@ def avro_connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     if literal not in _SMALL_INTEGERS:
         literal = _LITERALS.get(non_null_type.kind, non_null_type.kind)
     comment = comment or str(attributes.get("connect.doc", ""))
-    return ConnectField(literal, semantic, parameters, declared is not non_null_type, comment)
+    return ConnectField(literal, semantic, parameters, declared_type is not non_null_type, comment)
 
 
 def raw_schema(text: str) -> Any:

@@ -149,13 +149,15 @@ class ProtobufCursor(ValueCursor):
         return starts, lengths
 
     def _read_number_field(self, field_values: _FieldValues, indices: Int64s) -> None:
-        kind = field_values.field.kind
-        if kind.wire_type == WIRE_VARINT:
-            numbers = _varint_numbers(kind, self._read_varints(indices))
+        field_kind = field_values.field.kind
+        if field_kind.wire_type == WIRE_VARINT:
+            numbers = _varint_numbers(field_kind, self._read_varints(indices))
         else:
-            size = 8 if kind.wire_type == WIRE_64 else 4
-            numbers = np.ascontiguousarray(self._read_bytes(indices, size)).view(_FIXED[kind])[:, 0]
-        if kind in (FieldKind.UINT64, FieldKind.FIXED64):
+            size = 8 if field_kind.wire_type == WIRE_64 else 4
+            numbers = np.ascontiguousarray(self._read_bytes(indices, size)).view(
+                _FIXED[field_kind]
+            )[:, 0]
+        if field_kind in (FieldKind.UINT64, FieldKind.FIXED64):
             # A signed number of 64 bits cannot hold these.
             self._mark_broken(indices[numbers.view(np.int64) < 0])
         field_values.put(indices, numbers)

@@ -131,16 +131,16 @@ def _protobuf_field(descriptor: Any) -> ProtobufField:
                 name, number, FieldKind.WRAPPER, has_presence=True, inner=inner_field, choice=choice
             )
         return ProtobufField(name, number, FieldKind.OTHER, has_presence=True, choice=choice)
-    kind = _KINDS.get(descriptor.type, FieldKind.OTHER)
+    field_kind = _KINDS.get(descriptor.type, FieldKind.OTHER)
     symbols: dict[int, str] = {}
-    if kind is FieldKind.ENUM:
+    if field_kind is FieldKind.ENUM:
         for symbol in descriptor.enum_type.values:
             symbols.setdefault(symbol.number, symbol.name)
     has_default = descriptor.has_presence and bool(descriptor.has_default_value)
     return ProtobufField(
         name,
         number,
-        kind,
+        field_kind,
         has_presence=descriptor.has_presence,
         symbols=symbols,
         has_default=has_default,

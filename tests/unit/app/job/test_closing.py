@@ -67,9 +67,9 @@ def test_the_upkeep_of_all_tables_is_closed_though_one_fails(
         stream_config=StreamConfig(),
         state_file=JobStateFile(_folder(str(tmp_path / "checkpoint"))),
         open_folder=_folder,
-        compactions=compactions,
+        compaction_queue=compactions,
         pace=FixedPace(),
-        stopping=lambda: False,
+        is_stopping=lambda: False,
         events=EventLog(StandingClock()),
     )
     closed = []

@@ -67,7 +67,7 @@ def test_events_reach_the_webhook_under_the_names_of_their_tables(
 ) -> None:
     with observers_of(a_config(tmp_path, receiver), StandingClock()) as job:
         job.events.report_held("orders", HELD)
-        job.events.of_table("items").on_epoch(EpochReport(epoch=3, quarantined=ASIDE))
+        job.events.of_table("items").on_epoch(EpochReport(epoch=3, quarantine_report=ASIDE))
         job.events.report_unassigned(3, ASIDE)
         job.events.report_held("orders", None)
     events = [(notice["event"], notice.get("table")) for notice in notices(receiver)]

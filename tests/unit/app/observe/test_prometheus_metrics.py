@@ -151,7 +151,7 @@ def test_bad_records_by_reason_and_columns() -> None:
     metrics = JobMetrics("db.t")
     aside = QuarantineReport(file=None, first_text="", reasons={"not-json": 2, "value": 1})
     for epoch in range(2):
-        metrics.count_epoch(EpochReport(epoch=epoch, quarantined=aside))
+        metrics.count_epoch(EpochReport(epoch=epoch, quarantine_report=aside))
     metrics.count_drift(DriftKind.UNKNOWN, "phone", 3)
     metrics.count_drift(DriftKind.UNKNOWN, "phone", 4)
     values = samples(metrics.registry)
@@ -377,7 +377,7 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
     for number in range(TABLE_LABELS_MAX + 3):
         table = job.of_table(f"t{number}")
         table.count_epoch(EpochReport(epoch=0, counts=DecodeCounts(changes=5)))
-        table.compactions.add(table.table, lambda: COMPACTIONS)
+        table.compactions.add(table.label, lambda: COMPACTIONS)
         job.note_held(f"t{number}", HELD if number in (1, TABLE_LABELS_MAX + 1) else None)
     by_label = {
         (sample.name, sample.labels.get("table", "")): sample.value

@@ -51,7 +51,7 @@ def held(tries: int) -> HeldTable:
 
 def quarantine_report(**reasons: int) -> EpochReport:
     return EpochReport(
-        epoch=1, quarantined=QuarantineReport(file="f", first_text="", reasons=reasons)
+        epoch=1, quarantine_report=QuarantineReport(file="f", first_text="", reasons=reasons)
     )
 
 

@@ -104,7 +104,7 @@ class Bench:
             job_commit_user="job",
             message_format=self.message_format,
             unfiltered_format=self.message_format,
-            read=self.read,
+            read_range=self.read,
         )
 
     def rows(self) -> list[tuple[int, str]]:
@@ -185,7 +185,7 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
 
     message_format = a_format(COLUMNS, keys, options={"truncate": "apply"})
     outcome = replace(
-        bench.a_replay(), read=read, unfiltered_format=message_format, truncate_empties=True
+        bench.a_replay(), read_range=read, unfiltered_format=message_format, truncate_empties=True
     ).run(EVERYTHING, dry_run=False)
     assert [record.offset for record in outcome.overtaken_records] == [0]
     assert [record.offset for record in outcome.replayed_records] == [3]
@@ -237,7 +237,7 @@ def test_rows_of_others_that_come_meanwhile_begin_the_replay_again(tmp_path: Pat
             bench.take({0})
         return read(where, start, end)
 
-    outcome = replace(bench.a_replay(), read=read_while_the_job_commits).run(
+    outcome = replace(bench.a_replay(), read_range=read_while_the_job_commits).run(
         EVERYTHING, dry_run=False
     )
     assert calls == [1, 2]
@@ -254,7 +254,7 @@ def test_a_job_that_commits_without_a_pause_is_given_way_to(tmp_path: Path) -> N
         return bench.read(where, start, end)
 
     with pytest.raises(CommitConflictError, match="others have written since snapshot"):
-        replace(bench.a_replay(), read=read).run(EVERYTHING, dry_run=False)
+        replace(bench.a_replay(), read_range=read).run(EVERYTHING, dry_run=False)
     assert bench.rows() == []
 
 
@@ -313,7 +313,7 @@ def test_a_message_behind_that_cannot_be_read_stops_the_replay(tmp_path: Path) -
         yield whole.set_column(whole.schema.get_field_index("value"), "value", values).slice(1)
 
     with pytest.raises(UsageError, match="a message after the record cannot be decoded"):
-        replace(bench.a_replay(), read=read).run(EVERYTHING, dry_run=False)
+        replace(bench.a_replay(), read_range=read).run(EVERYTHING, dry_run=False)
 
 
 def test_tables_whose_rows_the_source_alone_does_not_order_are_refused(tmp_path: Path) -> None:

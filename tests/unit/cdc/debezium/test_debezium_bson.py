@@ -282,7 +282,7 @@ def test_random_documents_are_rewritten_together_as_alone(seed: int) -> None:
     together = plain_messages(batch(values, keys))
     for index, (value, key) in enumerate(zip(values, keys, strict=True)):
         alone = plain_messages(batch([value], [key]))
-        assert (index in together.unreadable) == bool(alone.unreadable)
+        assert (index in together.unreadable_reasons) == bool(alone.unreadable_reasons)
         shown, expected = together.values[index].as_py(), alone.values[0].as_py()
         assert (shown and json.loads(shown)) == (expected and json.loads(expected))
 

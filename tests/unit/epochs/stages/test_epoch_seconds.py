@@ -35,7 +35,7 @@ class SlowFormat:
 
 def test_a_task_measures_reading_apart_from_decoding() -> None:
     clock, plan = StandingClock(), a_plan()
-    of_table = plan.tables[0]
+    of_table = plan.table_plans[0]
     slow_decoder = SlowFormat(of_table.pipeline, clock)
     slow = replace(of_table, pipeline=Pipeline(slow_decoder))
 
@@ -47,7 +47,7 @@ def test_a_task_measures_reading_apart_from_decoding() -> None:
 
     counted = []
     for block in route_in_task(
-        batches(), EpochPlan(tables={0: slow}, settings=plan.settings), clock
+        batches(), EpochPlan(table_plans={0: slow}, settings=plan.settings), clock
     ):
         clock.sleep(1000)  # the consumer's time counts neither as reading nor as decoding
         if block.kind == BlockKind.COUNTS:

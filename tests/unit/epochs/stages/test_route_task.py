@@ -45,33 +45,33 @@ from tests.support.tables.small_table import StandingClock
 
 
 def schema_of(plan: EpochPlan) -> TableSchema:
-    return plan.tables[0].table.schema
+    return plan.table_plans[0].table.schema
 
 
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
     later = EpochPlan(
-        tables={0: plan.tables[0].for_next_epoch(7, NO_BASIS)}, settings=plan.settings
+        table_plans={0: plan.table_plans[0].for_next_epoch(7, NO_BASIS)}, settings=plan.settings
     )
     first, second = (
-        pickle.loads(pickle.dumps(epoch_plan)).tables[0] for epoch_plan in (plan, later)
+        pickle.loads(pickle.dumps(epoch_plan)).table_plans[0] for epoch_plan in (plan, later)
     )
     assert second.pipeline is first.pipeline
     assert second.next_sequence_number == 7
-    assert second.table == plan.tables[0].table, "with its file system"
+    assert second.table == plan.table_plans[0].table, "with its file system"
 
 
 def test_a_plan_of_many_tables_is_small() -> None:
     plans = {index: table_plan() for index in range(1000) if index != 130}
     single, many = (
-        EpochPlan(tables=tables, settings=EpochSettings(task_count=1))
+        EpochPlan(table_plans=tables, settings=EpochSettings(task_count=1))
         for tables in ({0: plans[0]}, plans)
     )
     data = pickle.dumps(many)
     assert len(data) < len(pickle.dumps(single)) + 999 * 60
     shipped = pickle.loads(data)
-    assert shipped.tables.keys() == plans.keys()
-    assert shipped.tables[999].table == plans[999].table
+    assert shipped.table_plans.keys() == plans.keys()
+    assert shipped.table_plans[999].table == plans[999].table
 
 
 def test_tables_of_one_file_system_count_their_requests_apart() -> None:
@@ -85,9 +85,9 @@ def test_tables_of_one_file_system_count_their_requests_apart() -> None:
         )
         for index in range(2)
     }
-    sent = EpochPlan(tables=tables, settings=EpochSettings(task_count=1))
+    sent = EpochPlan(table_plans=tables, settings=EpochSettings(task_count=1))
     shipped = pickle.loads(pickle.dumps(sent))
-    first, second = (shipped.tables[number].table for number in range(2))
+    first, second = (shipped.table_plans[number].table for number in range(2))
     assert first.file_io == second.file_io
     first.add_store_requests({"get": 1})
     assert (first.store_requests(), second.store_requests()) == ({"get": 1}, {})
@@ -320,7 +320,7 @@ class ByOffset:
 def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
     part = table_plan(a_schema(keys=("k",), partition_keys=(), buckets=1))
     settings = EpochSettings(task_count=6, splitter=ByOffset(6))
-    plan = EpochPlan(tables=dict.fromkeys(range(6), part), settings=settings)
+    plan = EpochPlan(table_plans=dict.fromkeys(range(6), part), settings=settings)
     blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(60))])
     changes = [block for block in blocks if block["kind"] == BlockKind.CHANGES]
     assert [(block["table_index"], block["rows"]) for block in changes] == [
@@ -332,7 +332,7 @@ def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
 def test_messages_of_a_table_that_takes_no_part_are_left_out() -> None:
     part = table_plan()
     plan = EpochPlan(
-        tables={0: part, 2: part}, settings=EpochSettings(task_count=2, splitter=ByOffset(3))
+        table_plans={0: part, 2: part}, settings=EpochSettings(task_count=2, splitter=ByOffset(3))
     )
     blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(9))])
     counts = {

@@ -45,7 +45,7 @@ def test_every_epoch_is_reported_once_however_fast_they_end() -> None:
         messages=None,  # type: ignore[arg-type]
         name="",
         epoch_committer=None,  # type: ignore[arg-type]
-        checkpoint="",
+        checkpoint_location="",
         trigger=None,
         stop_requested=threading.Event(),
         query=query,

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """
     table = open_for_writing(named_table(args.table))
     choice = BucketChoice(partitions=tuple(map(partition_argument, args.partitions)))
-    choice.check(table, remedy="`truncate` deletes all of its rows")
+    choice.check(table, fix="`truncate` deletes all of its rows")
     if any(not partition for partition in choice.partitions):
         raise UsageError("an empty partition is named", fix="write it as dt=2026-01-31")
     live_entries = FileStoreScan(table).live(table.snapshots.latest())

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     check_rescalable(table)
     bucket_count = buckets_argument(args.buckets, table)
     choice = BucketChoice(partitions=tuple(map(partition_argument, args.partition)))
-    choice.check(table, remedy="leave --partition out")
+    choice.check(table, fix="leave --partition out")
     live_entries = FileStoreScan(table).live(table.snapshots.latest())
     plan = planned_rescales(choice.chosen_entries(table, live_entries), bucket_count)
     option = None if args.partition else new_option(table, plan, bucket_count)
