@@ -58,4 +58,7 @@ def _member(variant: Variant, name: str) -> Variant | None:
 
 
 def _element(variant: Variant, index: int) -> Variant | None:
-    return next((value for number, value in enumerate(variant.elements()) if number == index), None)
+    return next(
+        (value for element_index, value in enumerate(variant.elements()) if element_index == index),
+        None,
+    )

@@ -81,20 +81,20 @@ class AvroColumn:
         present: Bools = self.cells.states[self.index, : self.count] == VALUE
         return present
 
-    def numbers(self) -> pa.Array:
+    def numeric_values(self) -> pa.Array:
         """See `AvroLeaf`."""
         bits = self.cells.valid_bits(self.index, self.count)
-        numbers = self.cells.numbers[self.index, : self.count]
+        values = self.cells.values[self.index, : self.count]
         match self.avro_type.kind:
             case "boolean":
-                booleans = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
+                booleans = pa.py_buffer(np.packbits(values != 0, bitorder="little"))
                 return pa.Array.from_buffers(pa.bool_(), self.count, [bits, booleans])
             case "float":
-                float_bits = pa.py_buffer(numbers.astype(np.int32))
+                float_bits = pa.py_buffer(values.astype(np.int32))
                 return pa.Array.from_buffers(pa.float32(), self.count, [bits, float_bits])
             case kind:
                 target = pa.float64() if kind == "double" else pa.int64()
-                return pa.Array.from_buffers(target, self.count, [bits, pa.py_buffer(numbers)])
+                return pa.Array.from_buffers(target, self.count, [bits, pa.py_buffer(values)])
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
@@ -202,7 +202,7 @@ class AvroLayout:
             AvroPositions(starts + head, ends, before_at, after_at, is_parsed),
             AvroBuffers(
                 steps=self.steps.ctypes.data,
-                numbers=cells.numbers.ctypes.data,
+                values=cells.values.ctypes.data,
                 highs=cells.highs.ctypes.data,
                 lengths=cells.lengths.ctypes.data,
                 states=cells.states.ctypes.data,

@@ -31,7 +31,7 @@ from stream_app.cdc.compiled.parser_input import WORD, PackedNames
 class ImageCells:
     """The arrays whose addresses `ImageBuffers` holds; each is [c, s] or [c]."""
 
-    numbers: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]
     highs: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int32]
     states: Bytes
@@ -61,14 +61,14 @@ class ImageCells:
             columns=columns.ctypes.data,
             kinds=kinds.ctypes.data,
             scales=scales.ctypes.data,
-            numbers=self.numbers.ctypes.data,
+            values=self.values.ctypes.data,
             highs=self.highs.ctypes.data,
             text_lengths=self.lengths.ctypes.data,
             states=self.states.ctypes.data,
             stamps=self.stamps.ctypes.data,
             name_count=len(columns),
             column_count=len(kinds),
-            width=self.numbers.shape[1],
+            width=self.values.shape[1],
         )
 
     def valid_bits(self, index: int, count: int) -> pa.Buffer | None:
@@ -88,7 +88,7 @@ class ImageCells:
         if pa.types.is_struct(target):
             return pa.Array.from_buffers(target, count, [valid], children=columns)
         offsets = np.zeros(count + 1, np.int32)
-        np.cumsum(self.numbers[index, :count], out=offsets[1:])
+        np.cumsum(self.values[index, :count], out=offsets[1:])
         rows = pa.Array.from_buffers(target.value_type, int(offsets[-1]), [None], children=columns)
         buffers = [valid, pa.py_buffer(offsets)]
         return pa.Array.from_buffers(target, count, buffers, children=[rows])
@@ -98,13 +98,13 @@ class ImageCells:
         if kind in (TEXT, NUMBER_TEXT):
             texts = self.texts(index, count)
             return texts if kind == TEXT else texts.cast(target)
-        bits, numbers = self.valid_bits(index, count), self.numbers[index, :count]
+        bits, values = self.valid_bits(index, count), self.values[index, :count]
         if kind == BOOLEAN:
-            booleans = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
+            booleans = pa.py_buffer(np.packbits(values != 0, bitorder="little"))
             return pa.Array.from_buffers(target, count, [bits, booleans])
         if kind != INTEGER:
             return self.decimals(index, count, target, is_wide=kind >= WIDE)
-        return pa.Array.from_buffers(target, count, [bits, pa.py_buffer(numbers)])
+        return pa.Array.from_buffers(target, count, [bits, pa.py_buffer(values)])
 
     def texts(self, index: int, count: int) -> pa.Array:
         """Return a column of texts whose UTF-8 is not checked."""
@@ -112,15 +112,15 @@ class ImageCells:
         bits = self.valid_bits(index, count)
         if bits is not None:
             lengths = np.where(valid, lengths, 0)
-        return _texts(self.numbers[index, :count], lengths, valid, bits)
+        return _texts(self.values[index, :count], lengths, valid, bits)
 
     def decimals(self, index: int, count: int, target: pa.DataType, *, is_wide: bool) -> pa.Array:
         """Return a column of the unscaled numbers of decimals of any precision."""
-        numbers = self.numbers[index, :count]
-        highs = numbers >> 63
+        values = self.values[index, :count]
+        highs = values >> 63
         if is_wide:
             highs = np.where(self.states[index, :count] == VALUE, self.highs[index, :count], 0)
-        words = pa.py_buffer(np.stack([numbers, highs], axis=1))
+        words = pa.py_buffer(np.stack([values, highs], axis=1))
         return pa.Array.from_buffers(target, count, [self.valid_bits(index, count), words])
 
 

@@ -276,7 +276,7 @@ def _parse_inner_images(
     else:
         start = number_at(inner.list_rows + _WORD * list_number)
         position, next_row, unknown, missing, searches = _parse_list(span, image_buffers, start)
-        put_number(buffers.numbers, column * buffers.width + row, next_row - start)
+        put_number(buffers.values, column * buffers.width + row, next_row - start)
         put_number(inner.list_rows, inner.list_count + list_number, next_row)
     if inner.partial >> index & 1:
         missing = 0

@@ -138,14 +138,16 @@ class RecordsResult:
         records = [record for _, change in changes for record in change.records]
         owners = [position for position, change in changes for _ in change.records]
         record_rows = rows_of_records(records, readings, rules)
-        for number, reason in sorted(record_rows.reasons.items()):
-            self.reasons.setdefault(owners[number], reason)
+        for record_index, reason in sorted(record_rows.reasons.items()):
+            self.reasons.setdefault(owners[record_index], reason)
         row_owners = np.array(owners, np.int64)[record_rows.record_indices]
         is_good = ~np.isin(row_owners, list(self.reasons))
         self.row_parts.append((record_rows.rows.filter(pa.array(is_good)), row_owners[is_good]))
         cut_columns: dict[int, frozenset[str]] = {}
-        for number, names in record_rows.cut_columns.items():
-            cut_columns[owners[number]] = cut_columns.get(owners[number], frozenset()) | names
+        for record_index, names in record_rows.cut_columns.items():
+            cut_columns[owners[record_index]] = (
+                cut_columns.get(owners[record_index], frozenset()) | names
+            )
         for position, change in changes:
             if position not in self.reasons:
                 drift = replace(change.drift, cut_columns=cut_columns.get(position, frozenset()))
@@ -277,8 +279,8 @@ class BatchOutcome:
             self.question_parts.append((message_indices[has_question], questions[has_question]))
 
     def _note_tables(self, tables: Mapping[str, int], message_indices: Int32s) -> None:
-        for name, number in tables.items():
-            position = int(message_indices[number])
+        for name, record_index in tables.items():
+            position = int(message_indices[record_index])
             self.tables[name] = min(position, self.tables.get(name, position))
 
     def _stop_error(self, position: int, reason: str) -> WrongSourceError:

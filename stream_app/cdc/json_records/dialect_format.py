@@ -246,8 +246,8 @@ def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRow
         record_indices=message_indices[image_rows.record_indices[is_good]],
         suspects=suspects,
         tables={
-            name: int(message_indices[number])
-            for name, number in first_records(records.images.table_names, is_wanted).items()
+            name: int(message_indices[record_index])
+            for name, record_index in first_records(records.images.table_names, is_wanted).items()
         },
         cut_records={
             name: _mask_of_messages(is_cut, message_indices, suspects)

@@ -270,8 +270,8 @@ class EpochPlan:
     def __reduce__(self) -> Any:
         packed = ((index, plan.pack()) for index, plan in self.tables.items())
         shelves = {
-            number: _compress(tuple(shelf))
-            for number, shelf in itertools.groupby(
+            shelf_index: _compress(tuple(shelf))
+            for shelf_index, shelf in itertools.groupby(
                 packed, key=lambda table: table[0] // _SHELF_TABLES
             )
         }

@@ -42,8 +42,8 @@ class GroupSums:
         """Add rows."""
         groups = groups_of(rows, self.keys)
         self._rows += np.bincount(groups, minlength=GROUPS)
-        for sums, numbers in zip(self._sums, row_hashes(rows, self.columns), strict=True):
-            np.add.at(sums, groups, numbers)
+        for sums, hashes in zip(self._sums, row_hashes(rows, self.columns), strict=True):
+            np.add.at(sums, groups, hashes)
 
     def sums(self) -> Mapping[int, RowSum]:
         """Return the sums of the groups that have rows."""

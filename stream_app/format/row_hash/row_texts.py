@@ -103,8 +103,8 @@ def plain_values(values: pa.Array, data_type: DataType) -> pa.Array:
         case TypeRoot.ARRAY:
             return _array_texts(values, *data_type.inner)
         case _:
-            numbers = _numbers(values, data_type)
-            return _digits(numbers) if pa.types.is_decimal(numbers.type) else numbers
+            plain_column = _numbers(values, data_type)
+            return _digits(plain_column) if pa.types.is_decimal(plain_column.type) else plain_column
 
 
 def _value_pieces(values: pa.Array) -> list[pa.Array | pa.Scalar]:
@@ -125,8 +125,8 @@ def _array_texts(arrays: pa.Array, element_type: DataType) -> pa.Array:
     return pc.if_else(arrays.is_valid(), texts, None) if arrays.null_count else texts
 
 
-def _digits(numbers: pa.Array) -> pa.Array:
-    return pc.cast(numbers, pa.string()).cast(pa.binary())
+def _digits(values: pa.Array) -> pa.Array:
+    return pc.cast(values, pa.string()).cast(pa.binary())
 
 
 def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
@@ -139,8 +139,8 @@ def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
         case TypeRoot.DATE | TypeRoot.TIME:
             return values.view(pa.int32())
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
-            numbers = values.view(pa.int64())
-            return pc.multiply(numbers, 1000) if values.type.unit == "ms" else numbers
+            ticks = values.view(pa.int64())
+            return pc.multiply(ticks, 1000) if values.type.unit == "ms" else ticks
         case TypeRoot.MAP | TypeRoot.ROW | TypeRoot.VECTOR:
             raise AssertionError("nested values have no canonical text")
         case _:
@@ -162,11 +162,11 @@ def _unscaled_values(values: pa.Array, precision: int) -> pa.Array:
 
 
 def _bits(values: pa.Array) -> pa.Array:
-    numbers = values.fill_null(0).to_numpy().copy()
-    numbers[np.isnan(numbers)] = np.nan
-    digits = _HEX[numbers.byteswap().view(np.uint8)]
-    width = 2 * numbers.dtype.itemsize
-    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * width
+    floats = values.fill_null(0).to_numpy().copy()
+    floats[np.isnan(floats)] = np.nan
+    digits = _HEX[floats.byteswap().view(np.uint8)]
+    width = 2 * floats.dtype.itemsize
+    offsets = np.arange(len(floats) + 1, dtype=np.int32) * width
     return _with_nulls_of(values, offsets, digits)
 
 

@@ -16,9 +16,9 @@ GROWTH = 2
 
 @dataclass(frozen=True, slots=True, order=True)
 class LayerSnapshot:
-    """A snapshot in a layer's span; number 0 stands for the table before its first snapshot."""
+    """A snapshot in a layer's span; id 0 stands for the table before its first snapshot."""
 
-    number: int
+    snapshot_id: int
     name: str = ""
 
 
@@ -47,7 +47,7 @@ def newest_chain(
         versions: the table's versions that a state may have.
     """
     shortest_chains: dict[LayerSnapshot, list[LayerSpan]] = {}
-    for layer in sorted(layers, key=lambda layer: layer.end.number):
+    for layer in sorted(layers, key=lambda layer: layer.end.snapshot_id):
         lower_layers = [] if layer.start is None else shortest_chains.get(layer.start)
         if lower_layers is None:
             continue

@@ -80,7 +80,7 @@ class WholeDatabase(JobTables):
     def name(self) -> str:
         """See `JobTables.name`."""
         share, database = self.share, self.sync.database
-        return f"{database} (share {share.number} of {share.job_count})" if share else database
+        return f"{database} (share {share.job_number} of {share.job_count})" if share else database
 
     @property
     def rules(self) -> SyncRules:

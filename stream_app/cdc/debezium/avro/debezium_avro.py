@@ -62,7 +62,7 @@ from stream_app.cdc.wire.registry_options import (
     registry_schemas,
     without_registry,
 )
-from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_numbers
+from stream_app.cdc.wire.wire_format import avro_as_json, groups_by_value, schema_numbers_of
 from stream_app.model.schema.data_type import RowType
 
 _NAME = "debezium-avro"
@@ -109,10 +109,10 @@ class DebeziumAvro(DebeziumJson):
         """
         values, message_indices = present_values(messages)
         outcome = self._new_outcome(messages)
-        for number, indices in by_number(schema_numbers(values)):  # step 1
-            plan = self._plan(number)
+        for schema_number, indices in groups_by_value(schema_numbers_of(values)):  # step 1
+            plan = self._plan(schema_number)
             if isinstance(plan, _SchemaPlan):
-                outcome.learn_schemas({str(number): int(message_indices[indices[0]])})
+                outcome.learn_schemas({str(schema_number): int(message_indices[indices[0]])})
             schema_values = (
                 values if len(indices) == len(values) else values.take(pa.array(indices))
             )
@@ -128,18 +128,18 @@ class DebeziumAvro(DebeziumJson):
             self._settings.row_rules.schema, self._uncertain_changes(keyed_outcome)
         )
 
-    def _plan(self, number: int) -> _SchemaPlan | str:
+    def _plan(self, schema_number: int) -> _SchemaPlan | str:
         """Return the plan for a schema's messages, or the reason why they cannot be read."""
-        if number not in self._plans:
+        if schema_number not in self._plans:
             try:
-                text = avro_text(self._registry, number)
+                text = avro_text(self._registry, schema_number)
             except UnreadableRecordError as problem:
                 return str(problem)  # not stored: the registry may learn of the schema
             try:
-                self._plans[number] = self._make_plan(text)
+                self._plans[schema_number] = self._make_plan(text)
             except UnreadableRecordError as problem:
-                self._plans[number] = str(problem)
-        return self._plans[number]
+                self._plans[schema_number] = str(problem)
+        return self._plans[schema_number]
 
     def _make_plan(self, text: str) -> _SchemaPlan:
         """Plan how the messages of a schema are read.
@@ -293,9 +293,9 @@ class DebeziumAvro(DebeziumJson):
         if keys.null_count == len(keys):
             return messages
         key_objects, object_index = [b""], np.zeros(len(keys), np.int64)
-        for number, indices in by_number(schema_numbers(keys.fill_null(b""))):
+        for schema_number, indices in groups_by_value(schema_numbers_of(keys.fill_null(b""))):
             try:
-                fields = parse_schema(avro_text(self._registry, number)).fields
+                fields = parse_schema(avro_text(self._registry, schema_number)).fields
             except UnreadableRecordError:
                 continue  # a key that stays Avro proves nothing
             object_index[indices] = len(key_objects)

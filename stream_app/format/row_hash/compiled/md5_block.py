@@ -121,8 +121,8 @@ def _mix(builder: Any, step: int, b: Any, c: Any, d: Any) -> Any:
     return builder.xor(builder.or_(builder.not_(d), b), c)
 
 
-def _constant(number: int) -> Any:
-    return ir.Constant(_WORDS, [ir.Constant(_WORD, number)] * LANES)
+def _constant(value: int) -> Any:
+    return ir.Constant(_WORDS, [ir.Constant(_WORD, value)] * LANES)
 
 
 add_block: Callable[[int, int], None] = _add_block()

@@ -12,11 +12,11 @@ from stream_app.model.consumer import Consumer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackNumbers:
+class RollbackVersions:
     """The versions that a rollback deletes and changes.
 
     Attributes:
-        snapshots, changelogs: the numbers in the order of deletion, the newest first.
+        snapshots, changelogs: the ids in the order of deletion, the newest first.
         tags: the names in the same order.
         is_restored: whether the target's snapshot has expired, so that its file is restored.
         consumers: the consumers that are ahead of the target.
@@ -34,15 +34,15 @@ class RollbackNumbers:
         return not (self.snapshots or self.changelogs or self.tags or self.is_restored)
 
 
-def rollback_numbers(
+def rollback_versions(
     target: int,
     *,
     snapshots: Iterable[int],
     changelogs: Iterable[int],
     tags: Mapping[str, int],
     consumers: Iterable[Consumer] = (),
-) -> RollbackNumbers:
-    """Return the numbers of all versions after the target, which a rollback deletes.
+) -> RollbackVersions:
+    """Return all versions after the target, which a rollback deletes.
 
     The newest are deleted first, so that the remaining snapshots are always consecutive. Only after
     an expired target there may be a gap, until the rollback is done.
@@ -54,7 +54,7 @@ def rollback_numbers(
     later_ids = (snapshot_id for snapshot_id in snapshot_ids if snapshot_id > target)
     later_changelogs = (snapshot_id for snapshot_id in changelogs if snapshot_id > last_changelog)
     later_tags = (name for name in tags if tags[name] > target)
-    return RollbackNumbers(
+    return RollbackVersions(
         target=target,
         snapshots=tuple(sorted(later_ids, reverse=True)),
         changelogs=tuple(sorted(later_changelogs, reverse=True)),
