@@ -45,7 +45,7 @@ def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes
         DuplicateNameError: two members have the same name.
     """
     starts = list(accumulate((len(value) for _, value in members), initial=0))
-    order = sorted(range(len(members)), key=lambda index: _java_order(members[index][0]))
+    order = sorted(range(len(members)), key=lambda member: _java_order(members[member][0]))
     in_order = [members[index][0] for index in order]
     if any(previous == following for previous, following in pairwise(in_order)):
         raise DuplicateNameError("an object has a name twice")

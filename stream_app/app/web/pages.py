@@ -188,9 +188,9 @@ def _members(text: str) -> dict[str, str]:
         index = _end_of_sign(text, ",", index)
 
 
-def _end_of_sign(text: str, sign: str, index: int) -> int:
+def _end_of_sign(text: str, sign: str, position: int) -> int:
     """Return the index after a given character that only blanks precede."""
-    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, index)
+    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, position)
     if match is None:
         raise ValueError(f"no {sign}")
     return match.end()

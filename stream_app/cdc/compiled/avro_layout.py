@@ -65,26 +65,26 @@ class AvroColumn:
     """The cells of one column; implements `wire.avro_columns.AvroLeaf`.
 
     Attributes:
-        index: the index of the column's cells.
+        column_index: the index of the column's cells.
         memory: the memory of the texts to which the cells point.
     """
 
     avro_type: AvroType
     cells: ImageCells
     memory: tuple[Bytes, Bytes]
-    index: int
+    column_index: int
     count: int
 
     @property
     def present(self) -> Bools:
         """The mask of records that have a value, bool [count]."""
-        present: Bools = self.cells.states[self.index, : self.count] == VALUE
+        present: Bools = self.cells.states[self.column_index, : self.count] == VALUE
         return present
 
     def numeric_values(self) -> pa.Array:
         """See `AvroLeaf`."""
-        bits = self.cells.valid_bits(self.index, self.count)
-        values = self.cells.values[self.index, : self.count]
+        bits = self.cells.valid_bits(self.column_index, self.count)
+        values = self.cells.values[self.column_index, : self.count]
         match self.avro_type.kind:
             case "boolean":
                 booleans = pa.py_buffer(np.packbits(values != 0, bitorder="little"))
@@ -98,12 +98,12 @@ class AvroColumn:
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
-        return self.cells.texts(self.index, self.count).view(pa.binary())
+        return self.cells.texts(self.column_index, self.count).view(pa.binary())
 
     def decimals(self, target: pa.Decimal128Type) -> pa.Array:
         """Return the numbers that are read as decimals, whatever the precision of the type."""
         is_wide = target.precision > DIGITS_MAX
-        return self.cells.decimals(self.index, self.count, target, is_wide=is_wide)
+        return self.cells.decimals(self.column_index, self.count, target, is_wide=is_wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class _AvroSteps:
                 self._add_value(declared_type, (name,), in_image=False)
                 continue
             null_branch, row = _split_nullable(declared_type)
-            step = self._append_step(IMAGE, null_branch, images.index(name))
+            step = self._append_step(IMAGE, null_branch, images.column_index(name))
             for column, field_type in _fields_of(row):
                 self._add_value(field_type, (column,), in_image=True)
             self._append_step(IMAGE_END)
@@ -277,7 +277,7 @@ class _AvroSteps:
             raise _UnsupportedError
         column, kind = _NO_COLUMN, _STEP_KINDS[data_type.kind]
         if is_column:
-            column = list(self.column_digits).index(path[0])
+            column = list(self.column_digits).column_index(path[0])
             digits = self.column_digits[path[0]]
             kind = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else kind
             first_type = self.column_cells.setdefault(path[0], (column, data_type))[1]
@@ -286,7 +286,7 @@ class _AvroSteps:
             ):
                 raise _UnsupportedError  # the images declare different types
         elif not in_image and path in self.texts and data_type.kind in _TEXT_KINDS:
-            column = len(self.column_digits) + self.texts.index(path)
+            column = len(self.column_digits) + self.texts.column_index(path)
             self.text_cells[path] = column, data_type
         self.steps.append([kind, null_branch, _argument(data_type), column])
 
@@ -298,7 +298,7 @@ def _split_nullable(declared_type: AvroType) -> tuple[int, AvroType]:
     kinds = [branch.kind for branch in declared_type.branches]
     if len(kinds) != 2 or kinds.count("null") != 1:
         raise _UnsupportedError
-    null_branch = kinds.index("null")
+    null_branch = kinds.column_index("null")
     return null_branch, declared_type.branches[1 - null_branch]
 
 

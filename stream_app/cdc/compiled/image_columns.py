@@ -146,13 +146,13 @@ class ImageLayout:
         all_types = [*filter(None, cell_types), *inner]
         scales = [reading.data_type.scale for reading in readings]
         columns = [*(reading.name for reading in readings), *objects, *lists]
-        indexes = {name: index for index, name in enumerate(columns)}
-        names = plain_names([*order, *indexes])
+        column_indices = {name: index for index, name in enumerate(columns)}
+        names = plain_names([*order, *column_indices])
         if not names:
             return None
         return cls(
             packed=PackedNames.of(names),
-            columns=np.array([indexes.get(name, NO_COLUMN) for name in names], np.int64),
+            columns=np.array([column_indices.get(name, NO_COLUMN) for name in names], np.int64),
             kinds=np.array([kind for kind, _ in all_types], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
             types=[target for _, target in all_types],

@@ -316,9 +316,9 @@ def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> tuple[int, int
 
 
 @compiled
-def _buffers_at(address: int, index: int) -> ImageBuffers:
+def _buffers_at(address: int, inner_index: int) -> ImageBuffers:
     """Read the image buffers of one object or list from memory."""
-    address += _BUFFERS_SIZE * index
+    address += _BUFFERS_SIZE * inner_index
     return ImageBuffers(
         number_at(address),
         number_at(address + 8),

@@ -78,7 +78,7 @@ class _ProtobufLanguage:
     """The schemas of Protobuf. Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
-        """See `SchemaLanguage`; the key has the indexes of the message's type."""
+        """See `SchemaLanguage`; the key has the indices of the message's type."""
         for schema_number, rows in groups_by_value(schema_numbers_of(messages)):
             if schema_number < 0:
                 yield (schema_number,), rows
@@ -88,9 +88,8 @@ class _ProtobufLanguage:
                 yield (schema_number, *_path(paths[0])), rows
                 continue
             distinct, type_indices = np.unique(paths, axis=0, return_inverse=True)
-            for type_index, type_rows in groups_by_value(
-                type_indices.reshape(-1)
-            ):  # a loop over types
+            # The loop is over types.
+            for type_index, type_rows in groups_by_value(type_indices.reshape(-1)):
                 yield (schema_number, *_path(distinct[type_index])), rows[type_rows]
 
     def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRowSchema:
@@ -106,8 +105,8 @@ def _fields(message: Any) -> tuple[ProtobufField, ...]:
     return tuple(protobuf_fields_of(message.DESCRIPTOR))
 
 
-def _path(indexes: Int64s) -> list[int]:
-    path: list[int] = indexes[indexes >= 0].tolist()
+def _path(padded_path: Int64s) -> list[int]:
+    path: list[int] = padded_path[padded_path >= 0].tolist()
     return path
 
 

@@ -17,7 +17,7 @@ from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor
 from stream_app.cdc.wire.wire_format import groups_by_value, schema_numbers_of
 
 SchemaKey = tuple[int, ...]
-"""The number of a schema, and in Protobuf the indexes of the message's type."""
+"""The number of a schema, and in Protobuf the indices of the message's type."""
 
 
 class DescribedRows(Protocol):

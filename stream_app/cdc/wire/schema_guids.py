@@ -1,7 +1,7 @@
 """Rewrites messages that name their schema by a GUID for a format that reads numbers.
 
 Confluent's `HeaderSchemaIdSerializer` writes a byte 1 and the GUID into a header, which the reader
-puts before the message. For Protobuf the indexes of the message's type follow in the header, as
+puts before the message. For Protobuf the indices of the message's type follow in the header, as
 they follow a number.
 
 Source: Confluent's `SchemaId.java`, of the package `schema.id` of its serializers.

@@ -96,7 +96,7 @@ class RoutedEpoch:
     Attributes:
         message_count: number of messages read, if the runner knows.
         write: writes the blocks.
-        tables: indexes of the tables that have blocks; None if the runner does not know.
+        tables: indices of the tables that have blocks; None if the runner does not know.
     """
 
     message_count: int

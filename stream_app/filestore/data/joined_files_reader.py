@@ -128,16 +128,16 @@ class JoinedFilesReader:
         """Yield a column of BLOBs; skip records of older files if a newer file has the row."""
         with ExitStack() as opened:
             sources = [opened.enter_context(self._open(file, reader)) for file in files]
-            indexes: dict[int, BlobIndex] = {}
+            blob_indexes: dict[int, BlobIndex] = {}
             for file_index, (file, source) in enumerate(zip(files, sources, strict=True)):
                 with reader.errors_at(self.bucket_files.path(file)):
-                    indexes[file_index] = read_blob_index(source, file.row_count)
-            owners = _owners(group, files, indexes, reader.columns)
+                    blob_indexes[file_index] = read_blob_index(source, file.row_count)
+            owners = _owners(group, files, blob_indexes, reader.columns)
             row_indices = np.arange(group.row_count)
             offsets = np.array([group.first_row - first_row(file) for file in files])
             indices_in_files = row_indices + offsets[owners]
             sizes = np.zeros(group.row_count, np.int64)
-            for file_index, index in indexes.items():
+            for file_index, index in blob_indexes.items():
                 is_owned = owners == file_index
                 sizes[is_owned] = index.sizes()[indices_in_files[is_owned]]
             for start, end in blob_windows(sizes, reader.batch_rows_max):
@@ -147,7 +147,7 @@ class JoinedFilesReader:
                 for file_index in np.unique(window_owners[window_owners != _NONE]).tolist():
                     is_owned = window_owners == file_index
                     with reader.errors_at(self.bucket_files.path(files[file_index])):
-                        values = indexes[file_index].values(
+                        values = blob_indexes[file_index].values(
                             sources[file_index], window_indices[is_owned]
                         )
                     order[is_owned] = sum(map(len, parts)) + np.arange(len(values))
@@ -181,7 +181,7 @@ def _files_to_open(files: tuple[DataFileMeta, ...], group: JoinedFiles) -> tuple
 def _owners(
     group: JoinedFiles,
     files: Sequence[DataFileMeta],
-    indexes: dict[int, BlobIndex],
+    blob_indexes: dict[int, BlobIndex],
     columns: RowType,
 ) -> _Owners:
     """Return the index of the file with each row's value: int32 [n].
@@ -206,8 +206,8 @@ def _owners(
             )
         ages[rows] = file.max_sequence_number
         is_free = owners[rows] == _NONE
-        if file_index in indexes:
-            is_free &= ~indexes[file_index].is_older
+        if file_index in blob_indexes:
+            is_free &= ~blob_indexes[file_index].is_older
         owners[rows][is_free] = file_index
         is_in_a_file[rows] = True
     if not is_in_a_file.all():

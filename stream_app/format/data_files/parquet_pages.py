@@ -262,16 +262,16 @@ class PagedGroupReader:
         name: str,
         data_type: DataType,
         chunk_stats: ColumnStats,
-        index: bytes | None,
+        index_bytes: bytes | None,
         pages: ChunkPages,
     ) -> list[ColumnStats]:
         """Return the statistics of each page."""
         footer, leaf = self._file.metadata, (self._leaves or {})[name]
         has_bounds = self._footer.orders_columns and has_usable_bounds(footer, leaf, data_type)
-        if index is None or not has_bounds:
+        if index_bytes is None or not has_bounds:
             return [UNKNOWN_STATS] * len(pages.starts)
         physical_type = footer.schema.column(leaf).physical_type
-        return decode_stats(index, pages, chunk_stats, physical_type, data_type)
+        return decode_stats(index_bytes, pages, chunk_stats, physical_type, data_type)
 
     def _decode(
         self, columns: PagedColumns, ranges: Sequence[RowRange]

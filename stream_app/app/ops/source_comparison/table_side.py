@@ -32,8 +32,8 @@ class TableSide:
 
     Attributes:
         version: the version; the latest one moves with the table's commits.
-        keys, columns: columns of this table, with their indexes in the table that is compared.
-        has_all: whether `columns` are all columns of this table, at their own indexes.
+        keys, columns: columns of this table, with their indices in the table that is compared.
+        has_all: whether `columns` are all columns of this table, at their own indices.
     """
 
     table: FileStoreTable

@@ -15,7 +15,7 @@ _FIXED_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
 def check_avro(root: AvroType, body: bytes) -> None:
-    """Check indexes and numbers; the value's end and its texts are left to fastavro.
+    """Check indices and numbers; the value's end and its texts are left to fastavro.
 
     Raises:
         ValueError: the bytes are not a value of the type.

@@ -36,7 +36,7 @@ _NANOS = 10**9
 _SECONDS_MAX = 9_000_000_000
 """Later moments have no nanoseconds in 64 bits; the reader of single messages refuses them."""
 PATH_MAX = 8
-"""The most indexes of a message's type: a type within a type within a type, and so on."""
+"""The most indices of a message's type: a type within a type within a type, and so on."""
 _UINT32 = np.uint64(2**32 - 1)
 _FIXED = {
     FieldKind.FIXED32: "<u4",
@@ -52,7 +52,7 @@ _NANOS_FIELD = ProtobufField("nanos", 2, FieldKind.INT32, has_presence=False)
 
 
 def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
-    """Return a cursor in messages of the wire format, binary [n], at the indexes of their type."""
+    """Return a cursor in messages of the wire format, binary [n], at the indices of their type."""
     offsets = offsets_of(messages).astype(np.int64)
     starts = np.minimum(offsets[:-1] + HEAD.size, offsets[1:])
     return ProtobufCursor(bytes_of(messages)[: offsets[-1]], starts, offsets[1:])
@@ -62,7 +62,7 @@ class ProtobufCursor(ValueCursor):
     """A cursor over the fields of n messages, from the positions where they begin."""
 
     def read_paths(self) -> Int64s:
-        """Read the indexes of each message's type: int64 [n, PATH_MAX], -1 behind the last."""
+        """Read the indices of each message's type: int64 [n, PATH_MAX], -1 behind the last."""
         all_indices = np.arange(len(self.positions))
         indices = all_indices[self.positions < self._ends]
         paths: Int64s = np.full((len(self.positions), PATH_MAX), -1, np.int64)

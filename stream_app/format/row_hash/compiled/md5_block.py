@@ -68,10 +68,10 @@ def _pointer(builder: Any, address: Any, kind: Any) -> Any:
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def _element(builder: Any, table: Any, index: int, kind: Any) -> Any:
+def _element(builder: Any, table: Any, element_index: int, kind: Any) -> Any:
     """Return a pointer to an element of a table."""
     size = LANES * 4 if kind is _WORDS else 8
-    return _pointer(builder, builder.add(table, ir.Constant(_ADDRESS, index * size)), kind)
+    return _pointer(builder, builder.add(table, ir.Constant(_ADDRESS, element_index * size)), kind)
 
 
 def _transpose(builder: Any, rows: list[Any]) -> list[Any]:
