@@ -146,7 +146,7 @@ def test_images_between_frames() -> None:
     values = [*(head + tail for head in heads), b'{"after":{"k":3}}']
     framed = KnownFrames().find_framed(pa.array(values))
     assert framed is not None
-    assert framed.positions.tolist() == [0, 1, 2]
+    assert framed.indices.tolist() == [0, 1, 2]
     assert framed.images.to_pylist() == [b'{"k":1}', b'{"k":1}', b'{"k":2}', b'{"k":2}']
     assert framed.has_before.tolist() == [False, True, True]
     assert framed.has_after.tolist() == [True, True, False]

@@ -113,7 +113,7 @@ class AvroMessages:
     Attributes:
         is_parsed: bool [n].
         image_count: the number s of images.
-        before_at, after_at: int64 [m], the position of each message's image, or -1 without one.
+        before_at, after_at: int64 [m], the index of each message's image, or -1 without one.
         columns: the columns [s] of the images, by name.
         texts: the columns [m] of texts, by their path.
     """
@@ -248,7 +248,7 @@ class _AvroSteps:
                 self._add_value(declared_type, (name,), in_image=False)
                 continue
             null_branch, row = _split_nullable(declared_type)
-            step = self._append_step(IMAGE, null_branch, images.column_index(name))
+            step = self._append_step(IMAGE, null_branch, images.index(name))
             for column, field_type in _fields_of(row):
                 self._add_value(field_type, (column,), in_image=True)
             self._append_step(IMAGE_END)
@@ -277,7 +277,7 @@ class _AvroSteps:
             raise _UnsupportedError
         column, kind = _NO_COLUMN, _STEP_KINDS[data_type.kind]
         if is_column:
-            column = list(self.column_digits).column_index(path[0])
+            column = list(self.column_digits).index(path[0])
             digits = self.column_digits[path[0]]
             kind = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else kind
             first_type = self.column_cells.setdefault(path[0], (column, data_type))[1]
@@ -286,7 +286,7 @@ class _AvroSteps:
             ):
                 raise _UnsupportedError  # the images declare different types
         elif not in_image and path in self.texts and data_type.kind in _TEXT_KINDS:
-            column = len(self.column_digits) + self.texts.column_index(path)
+            column = len(self.column_digits) + self.texts.index(path)
             self.text_cells[path] = column, data_type
         self.steps.append([kind, null_branch, _argument(data_type), column])
 
@@ -298,7 +298,7 @@ def _split_nullable(declared_type: AvroType) -> tuple[int, AvroType]:
     kinds = [branch.kind for branch in declared_type.branches]
     if len(kinds) != 2 or kinds.count("null") != 1:
         raise _UnsupportedError
-    null_branch = kinds.column_index("null")
+    null_branch = kinds.index("null")
     return null_branch, declared_type.branches[1 - null_branch]
 
 

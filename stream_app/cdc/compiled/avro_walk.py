@@ -49,7 +49,7 @@ class AvroPositions(NamedTuple):
 
     Attributes:
         starts, ends: int64 [n]; the addresses of each value's first byte and of its end.
-        before_at, after_at: int64 [m]; the positions of a message's images, or -1.
+        before_at, after_at: int64 [m]; the indices of a message's images, or -1.
         is_parsed: bool [n]; false for a declined message.
     """
 

@@ -165,12 +165,12 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         )
         if compiled_messages is None:
             return None
-        part = placed_values.take(compiled_messages.positions)
+        part = placed_values.take(compiled_messages.indices)
         messages = ParsedMessages(
             part.values, self._keys(part), compiled_messages.columns, compiled_messages.nulls
         )
         return DecodedPart(
-            compiled_messages.positions, self._records(messages, shape, compiled_messages.marks)
+            compiled_messages.indices, self._records(messages, shape, compiled_messages.marks)
         )
 
     def decode_whole(
@@ -203,8 +203,8 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         """See `ValueDecoder.decode_one_by_one`."""
         keys = self._keys(placed_values)
 
-        def read_value(position: int, value: bytes) -> Change | Truncate | NoRow:
-            key = None if keys is None else keys[position].as_py()
+        def read_value(value_index: int, value: bytes) -> Change | Truncate | NoRow:
+            key = None if keys is None else keys[value_index].as_py()
             return read_message(self._dialect, value, key, self._table)
 
         result = RecordsResult()

@@ -97,7 +97,7 @@ def records_to_search(values: pa.Array, records: ParsedRecords, suspects: Bools)
 def drift_in(
     records: SearchedRecords, *, columns: frozenset[str], images_of: ImagesOf
 ) -> dict[DriftedColumn, Sighting]:
-    """Return the unknown and missing columns of records, with the positions of the first ones."""
+    """Return the unknown and missing columns of records, with the indices of the first ones."""
     sightings: dict[DriftedColumn, Sighting] = {}
 
     @functools.cache

@@ -63,9 +63,9 @@ class RecordRows:
 
     Attributes:
         rows: m rows of `RowRules.schema`, without those of records with a reason.
-        record_indices: int64 [m]; for each row the position of its record.
-        reasons: position of a record → why it does not fit.
-        cut_columns: position of a record without a reason → the columns that cut its digits.
+        record_indices: int64 [m]; for each row the index of its record.
+        reasons: index of a record → why it does not fit.
+        cut_columns: index of a record without a reason → the columns that cut its digits.
     """
 
     rows: pa.RecordBatch

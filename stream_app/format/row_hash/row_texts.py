@@ -54,9 +54,9 @@ def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[By
     """
     pieces: list[pa.Array | pa.Scalar] = []
     separator = ""
-    for position, field in columns:
+    for column_index, field in columns:
         values = rows.column(field.name)
-        prefix = f"{position}="
+        prefix = f"{column_index}="
         value_pieces = _value_pieces(plain_values(values, field.data_type))
         if values.null_count:
             pieces += [_constant(separator)] if separator else []
@@ -186,8 +186,8 @@ def readable_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
     fields = dict(columns)
     texts = []
     while text:
-        position, _, text = text.partition(b"=")
-        field = fields[int(position)]
+        column_index, _, text = text.partition(b"=")
+        field = fields[int(column_index)]
         value, text = _show_first(text, field.data_type)
         texts.append(f"{field.name} = {value}")
         text = text[len(b";") :]

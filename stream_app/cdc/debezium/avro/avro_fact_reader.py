@@ -217,17 +217,19 @@ class _SchemaReader:
     def origins_one_by_one(
         self, values: pa.Array, message_indices: Int32s
     ) -> tuple[dict[int, Origin], dict[int, str]]:
-        """Step 2: return position → source table, and position → why a message is unreadable."""
+        """Step 2: return index → source table, and index → why a message is unreadable."""
         origins: dict[int, Origin] = {}
         reasons: dict[int, str] = {}
-        for position, message in zip(message_indices.tolist(), values.to_pylist(), strict=True):
+        for message_index, message in zip(
+            message_indices.tolist(), values.to_pylist(), strict=True
+        ):
             try:
                 origin = origin_in(avro_as_json(message, self.text))
             except UnreadableRecordError as problem:
-                reasons[position] = str(problem)
+                reasons[message_index] = str(problem)
             else:
                 if origin is not None:
-                    origins[position] = origin
+                    origins[message_index] = origin
         return origins, reasons
 
     def times(self, values: pa.Array) -> tuple[Int64s, Int64s, Int64s]:

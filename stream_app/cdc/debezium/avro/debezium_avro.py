@@ -242,8 +242,8 @@ class DebeziumAvro(DebeziumJson):
             )
             for reading in plan.readings
         ]
-        before_at, count = _image_positions(indices[0], is_intact, 0)
-        after_at, _ = _image_positions(indices[1], is_intact, count)
+        before_at, count = _image_indices(indices[0], is_intact, 0)
+        after_at, _ = _image_indices(indices[1], is_intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
         ops, connectors, *tables = (
@@ -275,15 +275,15 @@ class DebeziumAvro(DebeziumJson):
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []
-        read_positions: list[int] = []
-        for position, value in enumerate(values.to_pylist()):
+        read_indices: list[int] = []
+        for value_index, value in enumerate(values.to_pylist()):
             try:
                 texts.append(avro_as_json(value, plan.text))
-                read_positions.append(position)
+                read_indices.append(value_index)
             except UnreadableRecordError as problem:
-                outcome.refuse({int(message_indices[position]): str(problem)})
+                outcome.refuse({int(message_indices[value_index]): str(problem)})
         result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
-        outcome.add_result(result, message_indices[read_positions])
+        outcome.add_result(result, message_indices[read_indices])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Step 4: convert Avro keys to JSON objects with the names of their columns."""
@@ -314,12 +314,12 @@ def _rows_of(root: AvroType) -> list[AvroType]:
     ]
 
 
-def _image_positions(indices: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
-    """Return the position of each intact message's image, or -1; and the next free position."""
-    image_positions: Int64s = np.full(len(is_intact), -1, np.int64)
+def _image_indices(indices: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
+    """Return the index of each intact message's image, or -1; and the next free index."""
+    image_indices: Int64s = np.full(len(is_intact), -1, np.int64)
     indices = indices[is_intact[indices]]
-    image_positions[indices] = first_row + np.arange(len(indices))
-    return image_positions[is_intact], first_row + len(indices)
+    image_indices[indices] = first_row + np.arange(len(indices))
+    return image_indices[is_intact], first_row + len(indices)
 
 
 def _check_options(

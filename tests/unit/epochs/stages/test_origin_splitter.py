@@ -26,7 +26,10 @@ def change(table: str, key: int = 0, database: str = "shop") -> str:
 
 def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
     """Index → the offsets that it got; the reasons of what is unreadable."""
-    defaults: dict[str, Any] = {"rules": SyncRules(), "indexes": {"orders": 0, "customers": 1}}
+    defaults: dict[str, Any] = {
+        "rules": SyncRules(),
+        "table_indices": {"orders": 0, "customers": 1},
+    }
     splitter = OriginSplitter(
         FORMATS["debezium-json"].facts({}).origins, Assignment(**{**defaults, **assignment})
     )
