@@ -111,7 +111,7 @@ def values_at(array: pa.Array, indices: npt.NDArray[Any]) -> pa.Array:
 def gathered_array(
     parts: Sequence[tuple[npt.NDArray[Any], pa.Array]], count: int, data_type: pa.DataType
 ) -> pa.Array:
-    """Join parts, each with the positions of its values, into one array [count]; null elsewhere."""
+    """Join parts, each with the indices of its values, into one array [count]; null elsewhere."""
     for part_indices, part in parts:
         if len(part) == count and bool((part_indices == np.arange(count)).all()):
             return part

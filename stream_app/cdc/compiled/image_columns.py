@@ -61,7 +61,7 @@ class ImageColumns:
 
     Attributes:
         columns: for each of the table's an array [s] of the images' values.
-        before_at, after_at: int64 [n], the position of each message's image, or -1 without one.
+        before_at, after_at: int64 [n], the index of each message's image, or -1 without one.
         is_parsed: bool [n]; false for a declined message.
         marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.

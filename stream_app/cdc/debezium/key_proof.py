@@ -205,7 +205,7 @@ class KeyCheck:
 
         Args:
             messages: a batch; without a column `key` no message has a key.
-            message_indices: the positions of the messages to check.
+            message_indices: the indices of the messages to check.
 
         Raises:
             WrongSourceError: a record is uncertain, and must not be quarantined.

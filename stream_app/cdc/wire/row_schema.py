@@ -56,7 +56,7 @@ class SchemaLanguage(Protocol[Described_co]):
     """A language of schemas. Can be pickled."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
-        """Yield each schema's key, and the positions of its messages: int64 [m].
+        """Yield each schema's key, and the indices of its messages: int64 [m].
 
         Args:
             messages: binary [n] without nulls.

@@ -1,7 +1,7 @@
 """Formats the canonical text of a row in Arrow's columns, as a database can in SQL.
 
-A row's text joins `POSITION=VALUE;` for each value that is not null, in the order of columns. So an
-appended column, which is null in older rows, does not change their texts. The position counts the
+A row's text joins `INDEX=VALUE;` for each value that is not null, in the order of columns. So an
+appended column, which is null in older rows, does not change their texts. The index counts the
 table's columns from 0. `row_sums` hashes the texts. `compiled.text_bytes` writes the same texts
 where rows are only hashed.
 
@@ -38,7 +38,7 @@ from stream_app.model.checksum.sum_conditions import MICROSECONDS
 from stream_app.model.schema.data_type import STRING_ROOTS, DataField, DataType, TypeRoot
 
 PlacedColumn = tuple[int, DataField]
-"""A column and its position in the table."""
+"""A column and its index in the table."""
 
 _HEX = np.frombuffer(b"".join(f"{byte:02x}".encode() for byte in range(256)), np.uint16)
 _LOW_DIGITS_MAX = 18
@@ -50,7 +50,7 @@ def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[By
 
     Args:
         rows: rows with the columns by name.
-        columns: the columns of the checksum, in the order of positions.
+        columns: the columns of the checksum, in the order of their indices.
     """
     pieces: list[pa.Array | pa.Scalar] = []
     separator = ""

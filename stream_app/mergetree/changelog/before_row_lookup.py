@@ -30,7 +30,7 @@ from stream_app.mergetree.sorted_run import sorted_run
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 _FILE, _POSITION = "\0file", "\0position"
-_NUMBER = "\0number"
+_KEY_INDEX = "\0key"
 
 
 @dataclass(slots=True)
@@ -213,10 +213,10 @@ class FirstRowChangelog(BeforeRowLookup):
             keys = new_rows.select(list(layout.key_names)).cast(layout.schema)
             key_indices = pa.array(np.flatnonzero(is_new))
             _, absent_keys = self.higher_level_lookup.rows_of(
-                keys.append_column(_NUMBER, key_indices)
+                keys.append_column(_KEY_INDEX, key_indices)
             )
             is_kept = ~is_new
-            is_kept[absent_keys.column(_NUMBER).to_numpy()] = True
+            is_kept[absent_keys.column(_KEY_INDEX).to_numpy()] = True
         window = level_window.select(level_window.rows_of_keys(is_kept))
         return WindowBefore(window, None, is_new[is_kept])
 
