@@ -95,7 +95,7 @@ class UsageError(StreamAppError, exit_code=OPERATOR_NEEDED):
 
 
 class SparkOnlyError(UsageError):
-    """A folder lies on a file system that only Spark reaches, and the process starts no Spark."""
+    """A folder is on a file system that only Spark reaches, and the process starts no Spark."""
 
 
 class SchemaMismatchError(StreamAppError, exit_code=OPERATOR_NEEDED):

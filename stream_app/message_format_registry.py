@@ -1,6 +1,6 @@
 """Registers the CDC formats by their names; no other module knows them all.
 
-It stands above `cdc` because it joins the formats of `cdc`, which uses no network, with the client
+It is above `cdc` because it joins the formats of `cdc`, which uses no network, with the client
 of schema registries in `kafka`. A new format is a folder of `cdc`, whose module declares a
 `FormatDeclaration`, and a line in `_DECLARATIONS`. `app.table_setup.format_pipeline` adds the steps
 that a format needs.

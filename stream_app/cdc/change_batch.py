@@ -80,7 +80,7 @@ class ChangeBatch:
 
     Attributes:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
-            stands directly before its +U. When updates omit values of
+            is directly before its +U. When updates omit values of
             `TableTraits.restored_columns`, the column `unchanged_values.UNCHANGED` follows.
         message_indices: int32 [n]; the index of each row's message in the decoded batch. It
             never decreases.
@@ -295,7 +295,7 @@ def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Reco
         if message_indices
         else messages.slice(0, 0)
     )
-    columns: list[Any] = [_column(bad_messages, field) for field in MESSAGE_SCHEMA]
+    columns: list[Any] = [_message_column(bad_messages, field) for field in MESSAGE_SCHEMA]
     columns.append(
         pa.array([reasons[message_index] for message_index in message_indices], pa.string())
     )
@@ -304,11 +304,11 @@ def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Reco
 
 def with_all_columns(messages: pa.RecordBatch) -> pa.RecordBatch:
     """Return messages with all columns of `MESSAGE_SCHEMA`; missing columns are null."""
-    columns = [_column(messages, field) for field in MESSAGE_SCHEMA]
+    columns = [_message_column(messages, field) for field in MESSAGE_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
 
 
-def _column(messages: pa.RecordBatch, field: pa.Field) -> pa.Array:
+def _message_column(messages: pa.RecordBatch, field: pa.Field) -> pa.Array:
     if field.name not in messages.schema.names:
         return pa.nulls(messages.num_rows, field.type)
     column = messages.column(field.name)

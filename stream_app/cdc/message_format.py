@@ -1,7 +1,7 @@
 """The ports of a CDC format: its declaration, its setup and its decoding.
 
 Each package of a format, such as `debezium`, implements them. `stream_app.message_format_registry`
-lists the formats. It lies beside `cdc`, because it also joins the schema registries of `kafka`. The
+lists the formats. It is beside `cdc`, because it also joins the schema registries of `kafka`. The
 driver creates a format once and checks its options. Tasks get the format by pickle.
 """
 

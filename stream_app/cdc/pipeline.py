@@ -130,7 +130,7 @@ class Pipeline:
         except Exception as error:
             if not messages.num_rows:
                 raise
-            reason = _reason(error)
+            reason = _decoder_failure(error)
         # Outside of `except`: after a MemoryError, the error's frames must not hold their memory.
         if messages.num_rows == 1:
             schema = self._decode_with_steps(messages.slice(0, 0)).changes.rows.schema
@@ -152,7 +152,7 @@ class Pipeline:
         return decoded
 
 
-def _reason(error: Exception) -> str:
+def _decoder_failure(error: Exception) -> str:
     """Return the error and the place where it was raised, as a reason for the quarantine."""
     [*_, innermost] = traceback.extract_tb(error.__traceback__, limit=-1)
     error_line = (str(error).splitlines() or [""])[0][:_SHOWN_MAX]

@@ -30,11 +30,11 @@ class HeaderKind(Enum):
 class SchemaHeaders:
     """The headers of Kafka that name a message's schema.
 
-    A message is read as if the header stood before it.
+    A message is read as if the header preceded it.
 
     Attributes:
         key, value: the header of the message's key, and of its value.
-        magic: bytes that stand before the header's own.
+        magic: bytes that precede the header's own.
     """
 
     key: str
@@ -67,7 +67,7 @@ class RegisteredSchema:
         schema_type: a value of `SchemaKind`, or another word of the registry; empty if the registry
             names no type.
         text: its text.
-        references: the name and the text of each schema to which it refers. A schema stands behind
+        references: the name and the text of each schema to which it refers. A schema follows
             those to which it refers itself.
     """
 

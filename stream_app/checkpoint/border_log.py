@@ -84,14 +84,14 @@ def _decode(document: Any) -> Border:
     newest_transactions = {
         str(source): NewestTransaction(
             SourcePosition(str(end["position"]["transaction"]), int(end["position"]["time_ms"])),
-            _numbers(end["at"], POSITION_NUMBERS),
+            _log_position(end["at"], POSITION_NUMBERS),
             str(end["log"]),
         )
         for source, end in document["newest"].items()
     }
     partitions = {
         (str(topic), int(partition)): PartitionProgress(
-            _numbers(values[1:], POSITION_NUMBERS + 1), PartitionState(values[0])
+            _log_position(values[1:], POSITION_NUMBERS + 1), PartitionState(values[0])
         )
         for topic, states in document["topics"].items()
         for partition, values in states.items()
@@ -104,7 +104,7 @@ def _decode(document: Any) -> Border:
     )
 
 
-def _numbers(values: Sequence[int], count: int) -> LogPosition:
+def _log_position(values: Sequence[int], count: int) -> LogPosition:
     position = tuple(int(value) for value in values)
     if len(position) != count:
         raise ValueError(f"a position has {count} numbers, not {len(position)}")

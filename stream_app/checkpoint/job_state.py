@@ -97,11 +97,11 @@ def read_state(folder: JobFolder) -> JobState | None:
     Raises:
         CheckpointError: the file is damaged, or of a later version.
     """
-    document = _read(folder)
+    document = _read_document(folder)
     earlier_state = _earlier_state(folder) if document is None else None
     if document is None:
         # The job may have replaced the earlier file before or during this read.
-        document = _read(folder)
+        document = _read_document(folder)
     return earlier_state if document is None else _decode(folder, document)
 
 
@@ -183,7 +183,7 @@ class JobStateFile:
             self._replaces_earlier = False
 
 
-def _read(folder: JobFolder, name: str = JOB_STATE_FILE) -> Any:
+def _read_document(folder: JobFolder, name: str = JOB_STATE_FILE) -> Any:
     try:
         return json.loads(folder.file_io.read_bytes(folder.path(name)))
     except FileNotFoundError:
@@ -194,7 +194,7 @@ def _read(folder: JobFolder, name: str = JOB_STATE_FILE) -> Any:
 
 def _earlier_state(folder: JobFolder) -> JobState | None:
     """Return the state that a job of version 0.1.0 left; None if there is no such file."""
-    document = _read(folder, EARLIER_FILE)
+    document = _read_document(folder, EARLIER_FILE)
     if document is None:
         return None
     try:

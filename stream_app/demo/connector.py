@@ -44,7 +44,7 @@ class Envelope:
 
 @dataclass(slots=True)
 class ShopTable:
-    """A table and its rows by primary key; the key's columns stand first.
+    """A table and its rows by primary key; the key's columns come first.
 
     Attributes:
         topic: the topic of the table's messages.
@@ -179,13 +179,13 @@ def _image(table: ShopTable, row: Row | None) -> str:
     return (
         "{"
         + ",".join(
-            f'"{name}":{_text(type_name, value)}' for (name, type_name), value in named_values
+            f'"{name}":{_json_value(type_name, value)}' for (name, type_name), value in named_values
         )
         + "}"
     )
 
 
-def _text(type_name: str, value: Value) -> str:
+def _json_value(type_name: str, value: Value) -> str:
     if type_name == DECIMAL_SCHEMA and isinstance(value, int):
         length = value.bit_length() // 8 + 1
         value = base64.b64encode(value.to_bytes(length, "big", signed=True)).decode()

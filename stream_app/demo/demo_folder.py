@@ -69,5 +69,5 @@ class DemoFolder:
 
 
 def short_path(path: Path) -> str:
-    """Return the path relative to the current folder, if it lies below it."""
+    """Return the path relative to the current folder, if it is below it."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -150,7 +150,7 @@ def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) 
     changes: list[tuple[str, dict[str, Any]]] = max(
         itertools.islice(batches, _LOG_TAIL), key=lambda rows: min(len(rows), _CHANGES), default=[]
     )
-    # From the first update on, so that before and after stand together.
+    # From the first update on, so that before and after are together.
     start = next((index for index, (kind, _) in enumerate(changes) if kind == "-U"), 0)
     for kind, row in changes[start : start + _CHANGES]:
         values = ("" if row[column] is None else str(row[column]) for column in names)

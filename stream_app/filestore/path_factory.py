@@ -111,7 +111,7 @@ class FileStorePathFactory:
         """Return the path of a data or changelog file.
 
         Raises:
-            UnsupportedTableError: the file lies on another file system than the table.
+            UnsupportedTableError: the file is on another file system than the table.
         """
         if file.external_path is not None:
             return path_beside(self.root, file.external_path)
@@ -144,7 +144,7 @@ class FileStorePathFactory:
         """Return the path of a file of deletion vectors or of another index.
 
         Raises:
-            UnsupportedTableError: the file lies on another file system than the table.
+            UnsupportedTableError: the file is on another file system than the table.
         """
         if file.external_path is not None:
             return path_beside(self.root, file.external_path)

@@ -85,7 +85,10 @@ def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
             return pa.map_(key, _inner_field("value", data_type.element, field_id, depth + 1))
         case TypeRoot.ROW:
             return pa.struct(
-                [_field(field.name, field.data_type, field.field_id) for field in data_type.fields]
+                [
+                    _arrow_field(field.name, field.data_type, field.field_id)
+                    for field in data_type.fields
+                ]
             )
         case TypeRoot.VARIANT:
             members = enumerate(VARIANT_TYPE)
@@ -121,7 +124,9 @@ def arrow_scalar(value: object, data_type: DataType) -> pa.Scalar:
 
 def arrow_schema(row_type: RowType) -> pa.Schema:
     """Return the columns as an Arrow schema, with nullability and Parquet field ids."""
-    return pa.schema([_field(field.name, field.data_type, field.field_id) for field in row_type])
+    return pa.schema(
+        [_arrow_field(field.name, field.data_type, field.field_id) for field in row_type]
+    )
 
 
 def key_value_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
@@ -134,7 +139,7 @@ def key_value_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
     return pa.schema(
         [
             *(
-                _field(
+                _arrow_field(
                     KEY_PREFIX + key.name,
                     key.data_type,
                     _KEY_FIELD_ID_START + key.field_id,
@@ -154,7 +159,7 @@ def stored_fields(columns: Iterable[DataField]) -> list[pa.Field]:
 
 
 @lru_cache(4_096)
-def _field(name: str, data_type: DataType, field_id: int) -> pa.Field:
+def _arrow_field(name: str, data_type: DataType, field_id: int) -> pa.Field:
     stored_type = arrow_type(data_type, field_id)
     return _with_id(pa.field(name, stored_type, nullable=data_type.nullable), field_id)
 

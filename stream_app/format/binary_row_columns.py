@@ -137,7 +137,7 @@ def _part(column: pa.Array, data_type: DataType) -> _Part:
         column = column.cast(pa.uint8())
     width = column.type.bit_width
     # Use the unsigned bit pattern, because slots are padded with zeros, not with the sign.
-    bits = _numbers(column, pa.int64() if width == 64 else _UNSIGNED[width])
+    bits = _integer_bits(column, pa.int64() if width == 64 else _UNSIGNED[width])
     if has_long_form(data_type):
         ticks_of_milli = 1_000 if column.type.unit == "us" else NANOS_OF_MILLI
         ms = np.floor_divide(bits, ticks_of_milli)
@@ -146,7 +146,7 @@ def _part(column: pa.Array, data_type: DataType) -> _Part:
     return _Part(bits.view(np.uint64) if width == 64 else bits.astype(np.uint64), is_null)
 
 
-def _numbers(column: pa.Array, viewed_as: pa.DataType) -> npt.NDArray[np.int64]:
+def _integer_bits(column: pa.Array, viewed_as: pa.DataType) -> npt.NDArray[np.int64]:
     bits = column.view(viewed_as)
     if bits.null_count:
         bits = bits.fill_null(0)

@@ -1,6 +1,6 @@
 """The port by which a reader skips parts of a data file.
 
-A part is a row group, or rows that lie in one page of each requested column.
+A part is a row group, or rows that are in one page of each requested column.
 """
 
 from __future__ import annotations

@@ -98,11 +98,13 @@ def decode_schema(data: bytes) -> TableSchema:
     schema = TableSchema(
         schema_id=json.integer("id"),
         fields=RowType(
-            tuple(_field(JsonObject(item, file_kind=_FILE_KIND)) for item in json.items("fields"))
+            tuple(
+                _read_field(JsonObject(item, file_kind=_FILE_KIND)) for item in json.items("fields")
+            )
         ),
         highest_field_id=json.integer("highestFieldId"),
-        partition_keys=_names(json, "partitionKeys"),
-        primary_keys=_names(json, "primaryKeys"),
+        partition_keys=_read_names(json, "partitionKeys"),
+        primary_keys=_read_names(json, "primaryKeys"),
         options=_options(json),
         comment=json.optional_text("comment"),
         time_ms=json.integer("timeMillis", 0),
@@ -130,18 +132,18 @@ def _unknown_column_keys(json: JsonObject) -> list[str]:
     ]
 
 
-def _field(json: JsonObject) -> DataField:
+def _read_field(json: JsonObject) -> DataField:
     name = json.text("name")
     return DataField(
         field_id=json.integer("id"),
         name=name,
-        data_type=_data_type(json.raw("type"), column=name),
+        data_type=_read_data_type(json.raw("type"), column=name),
         description=json.optional_text("description"),
         default_value=json.optional_text("defaultValue"),
     )
 
 
-def _data_type(value: object, *, column: str) -> DataType:
+def _read_data_type(value: object, *, column: str) -> DataType:
     """Decode a type: a text, or an object for ARRAY, MAP, ROW and VECTOR."""
     if isinstance(value, str):
         try:
@@ -155,20 +157,22 @@ def _data_type(value: object, *, column: str) -> DataType:
     nullable = "NOT NULL" not in type_text
     match type_text.removesuffix(" NOT NULL"):
         case "ARRAY":
-            element = _data_type(json.raw("element"), column=column)
+            element = _read_data_type(json.raw("element"), column=column)
             return DataType(root=TypeRoot.ARRAY, nullable=nullable, element=element)
         case "VECTOR":
-            element = _data_type(json.raw("element"), column=column)
+            element = _read_data_type(json.raw("element"), column=column)
             try:
                 return vector_type(element, json.integer("length"), nullable=nullable)
             except UsageError:
                 raise _unsupported_type(f"VECTOR of {element}", column) from None
         case "MAP":
-            key, element = (_data_type(json.raw(part), column=column) for part in ("key", "value"))
+            key, element = (
+                _read_data_type(json.raw(part), column=column) for part in ("key", "value")
+            )
             return DataType(root=TypeRoot.MAP, nullable=nullable, key=key, element=element)
         case "ROW":
             items = json.items("fields")
-            fields = tuple(_field(JsonObject(item, file_kind=_FILE_KIND)) for item in items)
+            fields = tuple(_read_field(JsonObject(item, file_kind=_FILE_KIND)) for item in items)
             return DataType(root=TypeRoot.ROW, nullable=nullable, fields=fields)
         case _:
             raise _unsupported_type(type_text, column)
@@ -181,7 +185,7 @@ def _unsupported_type(type_text: object, column: str) -> UnsupportedTableError:
     )
 
 
-def _names(json: JsonObject, key: str) -> tuple[str, ...]:
+def _read_names(json: JsonObject, key: str) -> tuple[str, ...]:
     return tuple(str(name) for name in json.items(key))
 
 

@@ -114,7 +114,7 @@ IGNORED_OPTIONS: Mapping[str, str] = {
 _JAVA_CODE = "it names a Java class"
 
 REFUSED_OPTIONS: Mapping[str, str] = {
-    "config.providers": "values are read as they stand",
+    "config.providers": "values are read as they are",
     "sasl.client.callback.handler.class": _JAVA_CODE,
     "sasl.login.class": _JAVA_CODE,
     "sasl.oauthbearer.jwt.retriever.class": _JAVA_CODE,

@@ -75,11 +75,13 @@ def _confluent_schema(get: Get, schema_number: int) -> RegisteredSchema:
             get(f"/subjects/{subject}/versions/{reference['version']}", reason_prefix),
             schema_number,
         )
-        return _text(inner), inner.get("references")
+        return _schema_text(inner), inner.get("references")
 
     _collect_references(schema_number, response.get("references"), references, read)
     schema_type = str(response.get("schemaType") or SchemaKind.AVRO.value)
-    return RegisteredSchema(schema_number, schema_type, _text(response), tuple(references.items()))
+    return RegisteredSchema(
+        schema_number, schema_type, _schema_text(response), tuple(references.items())
+    )
 
 
 def _apicurio_schema(
@@ -166,7 +168,7 @@ def _object(body: bytes, schema_number: int) -> Mapping[str, Any]:
     return response
 
 
-def _text(response: Mapping[str, Any]) -> str:
+def _schema_text(response: Mapping[str, Any]) -> str:
     if not isinstance(response.get("schema"), str):
         raise ValueError("the response has no schema")
     return str(response["schema"])

@@ -2,8 +2,8 @@
 
 Compiling takes seconds, so Numba caches the code for each processor; loading it takes a fraction of
 a second. Numba itself checks only one source file for changes. So the cache folder's name is a
-digest of all sources in the function's package and in this one. The folder lies in
-``NUMBA_CACHE_DIR`` if that is set. Otherwise it lies in the package's ``__pycache__``, or, if that
+digest of all sources in the function's package and in this one. The folder is in
+``NUMBA_CACHE_DIR`` if that is set. Otherwise it is in the package's ``__pycache__``, or, if that
 is read-only, in the user's cache folder.
 
 Functions pass addresses, not arrays: for an array Numba counts references at each call, which costs

@@ -279,7 +279,7 @@ def name_end(position: int) -> int:
 
 @compiled
 def value_end(position: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state machine
-    """Return the position after any value, which may lie beyond the limit."""
+    """Return the position after any value, which may be beyond the limit."""
     object_bits, depth = np.uint64(0), 0  # a bit for each open bracket: 1 for an object's
     bit = np.uint64(1)
     while position < limit:

@@ -184,7 +184,7 @@ def level_windows(
     section: Section, file_reader: KeyValueFileReader, layout: KeyValueLayout
 ) -> Iterator[LevelWindow]:
     """Yield the windows of a section in key order. It reads all runs at once, 4 MB each."""
-    for window in merge_windows([_read(run, file_reader) for run in section], layout):
+    for window in merge_windows([_read_run(run, file_reader) for run in section], layout):
         order = window.order
         if order is None:
             order = np.arange(window.batch.num_rows, dtype=np.int64)
@@ -193,7 +193,7 @@ def level_windows(
         yield LevelWindow(rows, order, levels, rows.key_starts(layout))
 
 
-def _read(run: SortedRun, file_reader: KeyValueFileReader) -> Iterator[pa.RecordBatch]:
+def _read_run(run: SortedRun, file_reader: KeyValueFileReader) -> Iterator[pa.RecordBatch]:
     for file in run.files:
         level = pa.scalar(file.level, pa.int8())
         for batch in file_reader.read(file):

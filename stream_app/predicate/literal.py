@@ -136,9 +136,9 @@ def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
     if root in FLOAT_ROOTS:
         return FittedLiteral(_float(literal, data_type))
     if root in INTEGER_ROOTS and literal.kind is LiteralKind.NUMBER:
-        return _on_grid(_number(literal.text), _integer_max(data_type))
+        return _on_grid(_exact_number(literal.text), _integer_max(data_type))
     if root is TypeRoot.DECIMAL and literal.kind is LiteralKind.NUMBER:
-        scaled = _number(literal.text) * 10**data_type.scale
+        scaled = _exact_number(literal.text) * 10**data_type.scale
         maximum = 10**data_type.precision - 1
         fitted = _on_grid(scaled, maximum, -maximum)
         if isinstance(fitted.value, int):
@@ -173,7 +173,7 @@ def _wrong_kind_error(data_type: DataType) -> ValueError:
     )
 
 
-def _number(text: str) -> Fraction:
+def _exact_number(text: str) -> Fraction:
     exponent = re.search(r"[eE]([+-]?\d+)$", text)
     if exponent and abs(int(exponent[1])) > _EXPONENT_MAX:
         raise ValueError(f"a number with an exponent of at most {_EXPONENT_MAX}")

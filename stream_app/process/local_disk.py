@@ -1,6 +1,6 @@
 """Folders and files on local disk, for copies, indexes, and rows that do not fit into memory.
 
-They lie in the system's folder for temporary files, which a cluster sets for each task. Every
+They are in the system's folder for temporary files, which a cluster sets for each task. Every
 module that writes to local disk gets its paths here.
 """
 

@@ -39,7 +39,7 @@ def lines_of(bad_records: pa.Table) -> Iterator[dict[str, Any]]:
         for row in batch.set_column(column_index, "timestamp", timestamps_ms).to_pylist():
             line: dict[str, Any] = {name: row[name] for name in _PLAIN_FIELDS}
             for name in ("key", "value"):
-                line |= _text(name, row[name])
+                line |= _bytes_member(name, row[name])
             yield line
 
 
@@ -54,7 +54,7 @@ def fields_of_line(line: bytes) -> dict[str, Any]:
     return {**{name: document[name] for name in _PLAIN_FIELDS}, **data}
 
 
-def _text(name: str, data: bytes | None) -> dict[str, str | None]:
+def _bytes_member(name: str, data: bytes | None) -> dict[str, str | None]:
     if data is None:
         return {name: None}
     try:

@@ -13,7 +13,7 @@ _START_AGAIN = "then start again, a job continues where it was"
 _DISK_FIXES: Mapping[int | None, str] = {
     errno.ENOSPC: f"free space on the disk; {_START_AGAIN}",
     errno.EDQUOT: f"this user's quota is used up: free space; {_START_AGAIN}",
-    errno.ENOENT: f"see that it is there, and the folder that it lies in; {_START_AGAIN}",
+    errno.ENOENT: f"see that it and its folder exist; {_START_AGAIN}",
     errno.EMFILE: f"raise the number of files that a process may open (ulimit -n); {_START_AGAIN}",
 }
 _DISK_FIX = (

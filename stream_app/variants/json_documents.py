@@ -79,7 +79,7 @@ def _encode(document: Any, names: NameNumbers, depth: int) -> bytes:
         case list():
             return array_of([_encode(element, names, depth + 1) for element in document])
         case _DocumentNumber():
-            return _number(document)
+            return _encode_number(document)
         case str():
             return scalars.text(document)
         case bool():
@@ -88,7 +88,7 @@ def _encode(document: Any, names: NameNumbers, depth: int) -> bytes:
             return scalars.NULL
 
 
-def _number(text: str) -> bytes:
+def _encode_number(text: str) -> bytes:
     if len(text.lstrip("-")) <= _INT64_DIGITS and "." not in text and "e" not in text.lower():
         integer = int(text)
         if integer in _INT64:

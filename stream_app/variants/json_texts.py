@@ -41,18 +41,18 @@ def variant_json(variant: Variant) -> str:
         MalformedVariantError: the value is damaged, or nests too deeply.
     """
     try:
-        return _text(variant)
+        return _json_text(variant)
     except RecursionError:
         raise MalformedVariantError from None
 
 
-def _text(variant: Variant) -> str:
+def _json_text(variant: Variant) -> str:
     match variant.basic_kind:
         case layout.OBJECT:
-            members = (f"{_quote(name)}:{_text(value)}" for name, value in variant.members())
+            members = (f"{_quote(name)}:{_json_text(value)}" for name, value in variant.members())
             return f"{{{','.join(members)}}}"
         case layout.ARRAY:
-            return f"[{','.join(map(_text, variant.elements()))}]"
+            return f"[{','.join(map(_json_text, variant.elements()))}]"
         case layout.SHORT_TEXT:
             return _quote(str(variant.scalar()))
         case _:

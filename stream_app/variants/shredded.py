@@ -1,4 +1,4 @@
-"""Reassembles VARIANTs whose members lie in typed columns of a file.
+"""Reassembles VARIANTs whose members are in typed columns of a file.
 
 A value is in ``typed_value`` if it has that column's type, and otherwise in ``value``. An object
 may be in both, with further members in ``value``. A member that is in neither is missing. Paimon

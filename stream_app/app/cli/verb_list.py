@@ -28,7 +28,7 @@ def _upkeep(name: str, summary: str) -> Verb:
 
 
 VERBS = (
-    # It has no module of `verbs`, because the package `demo` lies above `app`.
+    # It has no module of `verbs`, because the package `demo` is above `app`.
     Verb(
         "demo",
         "stream_app.demo.demo",

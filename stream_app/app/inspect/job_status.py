@@ -9,7 +9,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.inspect.table_facts import TableFacts, freshness_s, table_facts
@@ -27,6 +27,48 @@ from stream_app.model.job_epoch import JobEpoch, Offsets
 from stream_app.model.source.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.table.commit.recorded_epochs import newest_epoch
+
+
+@dataclass(frozen=True)
+class _CheckpointReading:
+    """A reading of a job's checkpoint, which reads each of its facts at most once."""
+
+    checkpoint: JobFolder
+
+    @cached_property
+    def job_state(self) -> JobState:
+        """The job's state; empty before the first run.
+
+        Raises:
+            CheckpointError: its file is damaged.
+        """
+        return state_or_empty(self.checkpoint)
+
+    @cached_property
+    def commit_user(self) -> str:
+        """The job's commit user; empty before the first run."""
+        try:
+            return self._epoch_log.query_id()
+        except FileNotFoundError:
+            return ""
+
+    @cached_property
+    def job_offsets(self) -> Offsets | None:
+        """The offsets up to which the job has read, or None if the checkpoint has none.
+
+        Raises:
+            CheckpointError: the file of the offsets is damaged.
+        """
+        if self.job_state.epoch < 0:
+            return None
+        try:
+            return self._epoch_log.end_offsets(self.job_state.epoch)
+        except FileNotFoundError:  # Spark deletes the offsets of old epochs
+            return None
+
+    @property
+    def _epoch_log(self) -> EpochLog:
+        return EpochLog(self.checkpoint, can_reread=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +111,12 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job_state = state_or_empty(self.checkpoint)
-        path = self.paths(job_state).get(name)
+        reading = _CheckpointReading(self.checkpoint)
+        path = self.paths(reading.job_state).get(name)
         if path is None:
             return None
-        status, facts = self._status_of(name, path, job_state, self._ends_by_table(job_state))
+        ends_of = self._ends_by_table(reading.job_state)
+        status, facts = self._status_of(name, path, reading, ends_of)
         status = _with_load(status, facts, load_progress(self.checkpoint))
         return self._with_freshness(status, facts, newest_ms)
 
@@ -102,12 +145,13 @@ class JobStatus:
 
     def _statuses(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
         """Return the status and the facts of each table, and the result of `newest_ms`."""
-        job_state, load = state_or_empty(self.checkpoint), load_progress(self.checkpoint)
-        ends_of = self._ends_by_table(job_state)
+        reading = _CheckpointReading(self.checkpoint)
+        ends_of = self._ends_by_table(reading.job_state)
+        load = load_progress(self.checkpoint)
         statuses = [
             (_with_load(status, facts, load), facts)
-            for name, path in sorted(self.paths(job_state).items())
-            for status, facts in [self._status_of(name, path, job_state, ends_of)]
+            for name, path in sorted(self.paths(reading.job_state).items())
+            for status, facts in [self._status_of(name, path, reading, ends_of)]
         ]
         times = [
             facts.source_ms
@@ -164,17 +208,21 @@ class JobStatus:
         return partial(ends_of_table, self.ends, topics_of)
 
     def _status_of(
-        self, name: str, path: str, job_state: JobState, ends_of: Callable[[str], Offsets | None]
+        self,
+        name: str,
+        path: str,
+        reading: _CheckpointReading,
+        ends_of: Callable[[str], Offsets | None],
     ) -> tuple[TableStatus, TableFacts]:
         """Return the status and the facts of one table, also if it is missing or unreadable."""
         try:
             facts = self._facts(path)
-            return self._status_from(name, facts, job_state, ends_of(name)), facts
+            return self._status_from(name, facts, reading, ends_of(name)), facts
         except TableNotFoundError as error:
             state, reason = JobTableState.MISSING, error.problem
         except (StreamAppError, OSError) as error:
             state, reason = JobTableState.UNREADABLE, str(error)
-        held_table = job_state.held_tables.get(name)
+        held_table = reading.job_state.held_tables.get(name)
         if held_table is None:
             return TableStatus(table=name, state=state, reason=reason), TableFacts()
         lag = _lag(held_table.start, ends_of(name))
@@ -206,13 +254,13 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job_state, offsets_by_table = state_or_empty(self.checkpoint), {}
-        job_offsets = self._job_offsets(job_state)
-        for name, path in self.paths(job_state).items():
+        reading, offsets_by_table = _CheckpointReading(self.checkpoint), {}
+        job_offsets = reading.job_offsets
+        for name, path in self.paths(reading.job_state).items():
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_job_table(self.job_tables, path)
-                job_epoch = newest_epoch(table.snapshots, _commit_user(self.checkpoint))
-                held_table = job_state.held_tables.get(name)
+                job_epoch = newest_epoch(table.snapshots, reading.commit_user)
+                held_table = reading.job_state.held_tables.get(name)
                 offsets_by_table[name] = (
                     _read_offsets(job_offsets, job_epoch)
                     if held_table is None
@@ -221,13 +269,13 @@ class JobStatus:
         return offsets_by_table
 
     def _status_from(
-        self, name: str, facts: TableFacts, job_state: JobState, ends: Offsets | None
+        self, name: str, facts: TableFacts, reading: _CheckpointReading, ends: Offsets | None
     ) -> TableStatus:
-        """Return the status of a readable table, from its facts and the job's state."""
-        held_table = job_state.held_tables.get(name)
-        job_epoch = facts.epochs.get(_commit_user(self.checkpoint))
+        """Return the status of a readable table, from its facts and the checkpoint."""
+        held_table = reading.job_state.held_tables.get(name)
+        job_epoch = facts.epochs.get(reading.commit_user)
         state = JobTableState.READY if job_epoch is not None else JobTableState.EMPTY
-        read_offsets = _read_offsets(self._job_offsets(job_state), job_epoch)
+        read_offsets = _read_offsets(reading.job_offsets, job_epoch)
         if held_table is not None:
             state = JobTableState.HELD if held_table.has_failed else JobTableState.WAITING
             read_offsets = held_table.start
@@ -242,19 +290,6 @@ class JobStatus:
             reason=None if held_table is None else held_table.reason,
         )
         return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_row_count)
-
-    def _job_offsets(self, job_state: JobState) -> Offsets | None:
-        """Return the offsets up to which the job has read, or None if the checkpoint has none.
-
-        Raises:
-            CheckpointError: the file of the offsets is damaged.
-        """
-        if job_state.epoch < 0:
-            return None
-        try:
-            return _epoch_log(self.checkpoint).end_offsets(job_state.epoch)
-        except FileNotFoundError:  # Spark deletes the offsets of old epochs
-            return None
 
 
 def _read_offsets(job_offsets: Offsets | None, job_epoch: JobEpoch | None) -> Offsets:
@@ -316,16 +351,5 @@ def _seconds_since(time_ms: int | None, now_ms: int) -> int | None:
     return None if time_ms is None else max(0, now_ms - time_ms) // 1000
 
 
-def _commit_user(checkpoint: JobFolder) -> str:
-    try:
-        return _epoch_log(checkpoint).query_id()
-    except FileNotFoundError:
-        return ""
-
-
 def _lag(read_offsets: Offsets, ends: Offsets | None) -> int | None:
     return None if ends is None else sum(messages_behind(read_offsets, ends).values())
-
-
-def _epoch_log(checkpoint: JobFolder) -> EpochLog:
-    return EpochLog(checkpoint, can_reread=True)

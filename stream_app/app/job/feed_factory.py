@@ -23,7 +23,7 @@ from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.table_setup.statement_reader import evolution_of
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile
 from stream_app.epochs.rounds.expectation_judge import ExpectationJudge
 from stream_app.epochs.rounds.source_table_check import SourceTableCheck
 from stream_app.epochs.rounds.table_feed import TableFeed
@@ -34,11 +34,6 @@ from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-
-_FRESHNESS_FIX = (
-    "raise stream.freshness; or see which part of an epoch takes long (stream-app top), and give "
-    "the job more cores"
-)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,19 +101,6 @@ class FeedFactory:
         }
         names = (expectation.name for expectation in self.job_tables.expectations.all)
         return [name for name in names if name not in applied_names]
-
-    def core_warnings(self) -> Sequence[JobWarning]:
-        """Return a warning while compactions need more cores than they have."""
-        advice = self.budget.advice
-        if advice is None or advice.suffices:
-            return ()
-        return (JobWarning(problem=advice.need, fix=advice.fix),)
-
-    def freshness_warnings(self) -> Sequence[JobWarning]:
-        """Return a warning while rows are older than ``stream.freshness`` allows."""
-        if self.pace.keeps_freshness:
-            return ()
-        return (JobWarning(problem=self.pace.text(), fix=_FRESHNESS_FIX),)
 
     def close(self) -> None:
         """Close the upkeep of all tables, and wait for its end.

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -34,6 +33,7 @@ from stream_app.app.job.source_reader import (
 )
 from stream_app.app.job.start_checks import CheckedJob, JobChecks
 from stream_app.app.job.table_assembly import job_round_runner, prepare_tables
+from stream_app.app.job.transient_warnings import TransientWarnings
 from stream_app.app.job.unused_settings_check import UnusedSettingsCheck
 from stream_app.app.load.begin_load import JobLoad, PreparedTables, begin_or_resume_load
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
@@ -139,7 +139,7 @@ class _IngestJob:
             self.observers.metrics.note_decoder(self.checked_job.state_file.state.decoder)
             prepared_tables = prepare_tables(self.checked_job, feed_factory, self.clock)  # step 2
             load = self._begin_load(prepared_tables)
-            # Step 3.
+            # step 3
             source_reader: SourceReader[Any] = source_reader_of(
                 source_config=self.job_tables.source,
                 reader_settings=self.checked_job.reader_settings,
@@ -239,7 +239,8 @@ class _IngestJob:
         source_reader: SourceReader[MessagesT],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
-        job_tables, stream, events = self.job_tables, self.stream_config, self.observers.events
+        job_tables, stream_config = self.job_tables, self.stream_config
+        events = self.observers.events
         checkpoint = self.checked_job.checkpoint
         plan = epoch_committer.round_runner.plan()
         unused_settings_check = UnusedSettingsCheck(
@@ -248,19 +249,26 @@ class _IngestJob:
             state_file=self.checked_job.state_file,
         )
         with_checks = ChecksBetweenEpochs(epoch_committer.lock).with_checks
-        write_problems = partial(self._write_problems, feed_factory)
+        transient_warnings = TransientWarnings(
+            state_file=self.checked_job.state_file,
+            service_problems=events.listeners.problems,
+            budget=feed_factory.budget,
+            pace=feed_factory.pace,
+        )
         running_stream = RunningStream(
             epoch_committer=epoch_committer,
-            drains=stream.is_available_now,
-            on_progress=with_checks(events.report_progress, write_problems),
-            on_idle=with_checks(events.report_poll, write_problems, unused_settings_check.check),
+            drains=stream_config.is_available_now,
+            on_progress=with_checks(events.report_progress, transient_warnings.write),
+            on_idle=with_checks(
+                events.report_poll, transient_warnings.write, unused_settings_check.check
+            ),
             on_drained=with_checks(events.report_drain, unused_settings_check.check),
             on_check=events.report_heartbeat,
             stop_requested=self.stop_requested,
         )
         settings = StreamSettings(
             job_tables=job_tables,
-            trigger=None if stream.is_available_now else stream.trigger,
+            trigger=None if stream_config.is_available_now else stream_config.trigger,
             pace=feed_factory.pace,
             checkpoint=checkpoint,
             clock=self.clock,
@@ -274,15 +282,6 @@ class _IngestJob:
             stack.enter_context(warming_up(self.spark, lambda: source_reader.runner.warm_up(plan)))
             running_stream.run(source_reader.stream(settings, running_stream))
         events.report_end()
-
-    def _write_problems(self, feed_factory: FeedFactory) -> None:
-        """Write current problems into the job's state: failing services, busy cores, old rows."""
-        problems = self.observers.events.listeners.problems()
-        self.checked_job.state_file.write_transient_warnings("services", problems)
-        self.checked_job.state_file.write_transient_warnings("cores", feed_factory.core_warnings())
-        self.checked_job.state_file.write_transient_warnings(
-            "freshness", feed_factory.freshness_warnings()
-        )
 
 
 def _activity_of(epoch_committer: EpochCommitter[MessagesT]) -> Activity | None:

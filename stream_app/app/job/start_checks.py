@@ -100,7 +100,7 @@ class JobChecks:
         topics = _checked_source_topics(self.job_tables.source)  # step 3
         state_file = self._open_state()  # step 4
         reads_first = self.job_tables.source.begins_at_oldest and not state_file.state.location
-        # Step 5.
+        # step 5
         tables = checked_tables(self.job_tables, topics, self.clock, reads_first=reads_first)
         share = str(self.job_tables.share or "")
         match tables:  # step 6

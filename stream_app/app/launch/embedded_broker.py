@@ -39,7 +39,7 @@ _JVM_FLAGS = (
 
 
 class EmbeddedBroker:
-    """A broker whose data, settings, log and process id lie in one folder.
+    """A broker whose data, settings, log and process id are in one folder.
 
     After `stop` or `kill`, `start` continues with the same data at the same port. As a context
     manager the broker starts on entering and stops on leaving.

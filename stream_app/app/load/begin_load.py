@@ -206,7 +206,7 @@ class _LoadPlanner:
         folder = self.state_file.folder
         if EpochLogWriter(folder).newest_epoch() is not None:
             raise UsageError(
-                "the job has read its topics already, and a first load stands before them",
+                "the job has read its topics already, and a first load comes before them",
                 where=str(folder),
                 fix=f"leave out {LOAD_KEY}; or {_NEW_JOB}",
             )

@@ -107,7 +107,7 @@ class LoadedDatabase:
             return self._choose_by_rules(followed_database)
         definition = self.definition(job_tables.loaded_source_table)
         if reason := followed_database.why_not_sent((definition.schema, definition.name)):
-            raise _refusal(
+            raise _unloadable_error(
                 job_tables.name, f"{definition.schema}.{definition.name} {reason}", _DEBEZIUM_FIX
             )
         return ChosenTables(of_tables={job_tables.name: [definition]}, unsent_reasons={})
@@ -256,7 +256,7 @@ class LoadedDatabase:
             )
 
     def _refusal(self, name: str, reason: str) -> UnsupportedTableError:
-        return _refusal(self.job_tables.full_name(name), reason, self._fix)
+        return _unloadable_error(self.job_tables.full_name(name), reason, self._fix)
 
     @property
     def _fix(self) -> str:
@@ -293,5 +293,5 @@ def load_format(job_tables: JobTables, table: FileStoreTable) -> Pipeline:
     return replace(settings, source_config=source_config, left_out_steps=omitted_steps).pipeline()
 
 
-def _refusal(name: str, reason: str, fix: str) -> UnsupportedTableError:
+def _unloadable_error(name: str, reason: str, fix: str) -> UnsupportedTableError:
     return UnsupportedTableError(f"{name} cannot be loaded from its database: {reason}", fix=fix)

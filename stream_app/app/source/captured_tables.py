@@ -46,7 +46,7 @@ class Relation:
     """A table of the source.
 
     Attributes:
-        is_root: whether the table is partitioned, so that its rows lie in its partitions.
+        is_root: whether the table is partitioned, so that its rows are in its partitions.
         is_partition: whether the table is a partition of another one.
     """
 

@@ -38,7 +38,7 @@ def first_offsets_of(source_config: SourceConfig) -> str:
     check_client(source_config)
     with SourceConnection(source_config) as connection:
         topics = connection.topics()
-        # Read the ends first: a message that arrives meanwhile must not lie before the job's
+        # Read the ends first: a message that arrives meanwhile must not be before the job's
         # beginning.
         offsets = connection.end_offsets(topics)
         if source_config.begins_at_times:

@@ -1,6 +1,6 @@
 """Opens the folders of a job, its checkpoint and its quarantine, by their location.
 
-Spark writes its part of a checkpoint through Hadoop's file systems, and the job's own part lies
+Spark writes its part of a checkpoint through Hadoop's file systems, and the job's own part is
 beside it. On local disks, S3 and HDFS the job uses the tables' `FileIO`. It needs no JVM, so the
 job detects a wrong checkpoint before it starts one. Its writes survive a crash of the machine,
 which Hadoop's local file system does not guarantee. For other schemes
@@ -105,7 +105,7 @@ def checkpoint_of(job_tables: JobTables, *, fix: str) -> JobFolder:
     """
     if not can_open(job_tables.checkpoint):
         raise SparkOnlyError(
-            "the checkpoint lies on a file system that only Spark reaches",
+            "the checkpoint is on a file system that only Spark reaches",
             where="stream.checkpoint",
             fix=fix,
         )

@@ -77,14 +77,14 @@ class PageList:
         """Return the cells of the rows."""
         return [
             [
-                ListCell(_text(column.name, getattr(row, column.name)), column.align_right)
+                ListCell(_shown_text(column.name, getattr(row, column.name)), column.align_right)
                 for column in self.columns
             ]
             for row in self.listing.rows
         ]
 
 
-def _text(name: str, value: object) -> str:
+def _shown_text(name: str, value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and name.endswith(_COUNTS):
         return f"{value:,}"
     return short_times(cell_text(name, value))
@@ -181,18 +181,18 @@ def _members(text: str) -> dict[str, str]:
         start = _end_of_sign(text, ":", index)
         _, index = decoder.raw_decode(text, start)
         if name in members:
-            raise ValueError("a name is there twice")
+            raise ValueError(f"the object has the name {name!r} twice")
         members[name] = text[start:index]
         if text[index:].lstrip().startswith("}"):
             return members
         index = _end_of_sign(text, ",", index)
 
 
-def _end_of_sign(text: str, sign: str, position: int) -> int:
+def _end_of_sign(text: str, sign: str, start: int) -> int:
     """Return the index after a given character that only blanks precede."""
-    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, position)
+    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, start)
     if match is None:
-        raise ValueError(f"no {sign}")
+        raise ValueError(f"the text lacks {sign!r} at index {start}")
     return match.end()
 
 

@@ -209,7 +209,7 @@ def read_matching_rows(
         is_stopped = True
     return MatchingRows(
         columns=split_read.selection.schema.names,
-        rows=_texts(pa.Table.from_batches(batches, split_read.selection.schema)),
+        rows=_row_texts(pa.Table.from_batches(batches, split_read.selection.schema)),
         stopped_after=row_count if is_stopped else None,
     )
 
@@ -233,7 +233,9 @@ def changes_of(
         batches = _last_changes(table, snapshot_id, QUERY_ROWS_MAX - len(rows))
         if batches:
             names = ["snapshot", *batches[0].schema.names]
-            rows[:0] = [[str(snapshot_id), *row] for row in _texts(pa.Table.from_batches(batches))]
+            rows[:0] = [
+                [str(snapshot_id), *row] for row in _row_texts(pa.Table.from_batches(batches))
+            ]
         if len(rows) == QUERY_ROWS_MAX or not goes_on():
             break
     return names, rows
@@ -260,7 +262,7 @@ def _last_changes(table: FileStoreTable, snapshot_id: int, limit: int) -> list[p
     return list(last_batches)
 
 
-def _texts(table: pa.Table) -> list[list[str | None]]:
+def _row_texts(table: pa.Table) -> list[list[str | None]]:
     columns = [plain_texts(column.combine_chunks()).to_pylist() for column in table.columns]
     return [[_short_text(value) for value in row] for row in zip(*columns, strict=True)]
 

@@ -45,12 +45,12 @@ def with_hive_site(options: Mapping[str, str], environ: Mapping[str, str]) -> Ma
         UsageError: the folder of ``hive-conf-dir`` has no such file, or the file is not XML.
     """
     folder = HIVE_CONF_DIR.read(options) or environ.get("HIVE_CONF_DIR")
-    site = _read(Path(folder) / _FILE) if folder else {}
+    site = _read_site(Path(folder) / _FILE) if folder else {}
     warehouse = site.get("hive.metastore.warehouse.dir")
     return {**site, **({WAREHOUSE.key: warehouse} if warehouse else {}), **options}
 
 
-def _read(file: Path) -> Mapping[str, str]:
+def _read_site(file: Path) -> Mapping[str, str]:
     try:
         root = ET.fromstring(file.read_bytes())
     except OSError as error:

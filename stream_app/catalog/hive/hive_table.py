@@ -152,7 +152,7 @@ def database_location(database: Struct, layout: HiveLayout) -> str:
 
 
 def new_database(name: str, location: str, layout: HiveLayout) -> Struct:
-    """Return a database whose tables lie in a folder."""
+    """Return a database whose tables are in a folder."""
     database = Struct({DatabaseField.NAME: text(name)})
     if layout.location_in_properties:
         parameters = text_map({_LOCATION_KEY: location})

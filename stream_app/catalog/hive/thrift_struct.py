@@ -73,7 +73,7 @@ class Struct:
 
     def text(self, field_id: int) -> str:
         """Return a field of kind STRING."""
-        return _text(self._content(field_id, b""))
+        return _text_of_bytes(self._content(field_id, b""))
 
     def integer(self, field_id: int) -> int:
         """Return a field of an integer kind."""
@@ -87,7 +87,7 @@ class Struct:
 
     def texts(self, field_id: int) -> list[str]:
         """Return a field that is a list of strings."""
-        return [_text(content) for content in self._items(field_id)]
+        return [_text_of_bytes(content) for content in self._items(field_id)]
 
     def structs(self, field_id: int) -> list[Struct]:
         """Return a field that is a list of structs."""
@@ -96,7 +96,7 @@ class Struct:
     def text_map(self, field_id: int) -> dict[str, str]:
         """Return a field that is a map of strings."""
         pairs = self._content(field_id, _NO_PAIRS)
-        return {_text(key): _text(value) for key, value in pairs.contents}
+        return {_text_of_bytes(key): _text_of_bytes(value) for key, value in pairs.contents}
 
     def _items(self, field_id: int) -> tuple[Any, ...]:
         items = self._content(field_id, _NO_ITEMS)
@@ -112,7 +112,7 @@ _NO_ITEMS = ThriftList(ThriftType.STRING, ())
 _NO_PAIRS = ThriftMap(ThriftType.STRING, ThriftType.STRING, ())
 
 
-def _text(content: bytes) -> str:
+def _text_of_bytes(content: bytes) -> str:
     return content.decode(errors="replace")
 
 
@@ -184,24 +184,27 @@ def read_struct(protocol: Any) -> Struct:
         _, kind, field_id = protocol.readFieldBegin()
         if kind == ThriftType.STOP:
             break
-        fields[field_id] = ThriftValue(kind, _read(protocol, kind))
+        fields[field_id] = ThriftValue(kind, _read_value(protocol, kind))
         protocol.readFieldEnd()
     protocol.readStructEnd()
     return Struct(fields)
 
 
-def _read(protocol: Any, kind: int) -> Any:
+def _read_value(protocol: Any, kind: int) -> Any:
     if kind == ThriftType.STRUCT:
         return read_struct(protocol)
     if kind == ThriftType.MAP:
         key_kind, value_kind, size = protocol.readMapBegin()
-        pairs = tuple((_read(protocol, key_kind), _read(protocol, value_kind)) for _ in range(size))
+        pairs = tuple(
+            (_read_value(protocol, key_kind), _read_value(protocol, value_kind))
+            for _ in range(size)
+        )
         protocol.readMapEnd()
         return ThriftMap(key_kind, value_kind, pairs)
     if kind in (ThriftType.LIST, ThriftType.SET):
         name = "List" if kind == ThriftType.LIST else "Set"
         item_kind, size = getattr(protocol, f"read{name}Begin")()
-        items = tuple(_read(protocol, item_kind) for _ in range(size))
+        items = tuple(_read_value(protocol, item_kind) for _ in range(size))
         getattr(protocol, f"read{name}End")()
         return ThriftList(item_kind, items)
     return getattr(protocol, f"read{_SCALARS[ThriftType(kind)]}")()
@@ -212,26 +215,26 @@ def write_struct(protocol: Any, struct: Struct) -> None:
     protocol.writeStructBegin("")
     for field_id, value in struct.fields.items():
         protocol.writeFieldBegin("", value.kind, int(field_id))
-        _write(protocol, value.kind, value.content)
+        _write_value(protocol, value.kind, value.content)
         protocol.writeFieldEnd()
     protocol.writeFieldStop()
     protocol.writeStructEnd()
 
 
-def _write(protocol: Any, kind: int, content: Any) -> None:
+def _write_value(protocol: Any, kind: int, content: Any) -> None:
     if kind == ThriftType.STRUCT:
         write_struct(protocol, content)
     elif kind == ThriftType.MAP:
         protocol.writeMapBegin(content.key_kind, content.value_kind, len(content.contents))
         for key, value in content.contents:
-            _write(protocol, content.key_kind, key)
-            _write(protocol, content.value_kind, value)
+            _write_value(protocol, content.key_kind, key)
+            _write_value(protocol, content.value_kind, value)
         protocol.writeMapEnd()
     elif kind in (ThriftType.LIST, ThriftType.SET):
         name = "List" if kind == ThriftType.LIST else "Set"
         getattr(protocol, f"write{name}Begin")(content.kind, len(content.contents))
         for item in content.contents:
-            _write(protocol, content.kind, item)
+            _write_value(protocol, content.kind, item)
         getattr(protocol, f"write{name}End")()
     else:
         getattr(protocol, f"write{_SCALARS[ThriftType(kind)]}")(content)

@@ -239,10 +239,10 @@ def _refusal_error(status: int, body: bytes, where: str) -> StreamAppError:
             "see the log of the catalog's server, and check that 'uri' of the catalog is right",
         ),
     )
-    return error_class(f"the catalog {problem}{_reason(body)}", where=where, fix=fix)
+    return error_class(f"the catalog {problem}{_server_reason(body)}", where=where, fix=fix)
 
 
-def _reason(body: bytes) -> str:
+def _server_reason(body: bytes) -> str:
     """Return the server's explanation as the end of a sentence."""
     try:
         value = orjson.loads(body)

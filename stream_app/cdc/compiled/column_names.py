@@ -1,9 +1,9 @@
 """Finds the columns that the names in an image mean, and marks names and columns of drift.
 
-`image_parser` and `document_rewriter` call it. It expects names in the order of the image from
-which the shape was learnt, and searches for names that come in another order. A message's bytes
-limit the number of searches, so hostile messages take linear time. It declines an image that has a
-column twice.
+`image_parser`, `row_parser` and `document_rewriter` call it. It expects names in the order of the
+image from which the shape was learnt, and searches for names that come in another order. A
+message's bytes limit the number of searches, so hostile messages take linear time. It declines an
+image that has a column twice.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class ImageCells:
         bits = self.valid_bits(column_index, count)
         if bits is not None:
             lengths = np.where(valid, lengths, 0)
-        return _texts(self.values[column_index, :count], lengths, valid, bits)
+        return _text_array(self.values[column_index, :count], lengths, valid, bits)
 
     def decimals(
         self, column_index: int, count: int, target: pa.DataType, *, is_wide: bool
@@ -131,7 +131,9 @@ class ImageCells:
         return pa.Array.from_buffers(target, count, [self.valid_bits(column_index, count), words])
 
 
-def _texts(positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:
+def _text_array(
+    positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None
+) -> pa.Array:
     offsets = np.zeros(len(positions) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     size = int(offsets[-1])

@@ -37,16 +37,10 @@ from stream_app.cdc.compiled.cell_values import (
 )
 from stream_app.cdc.compiled.column_names import NO_COLUMN
 from stream_app.cdc.compiled.decimal_values import DIGITS_MAX
+from stream_app.cdc.compiled.head_parser import HeadPositions, parse_heads
 from stream_app.cdc.compiled.image_cells import ImageCells
-from stream_app.cdc.compiled.image_parser import (
-    HeadPositions,
-    InnerBuffers,
-    RowPositions,
-    count_byte,
-    parse_heads,
-    parse_rows,
-)
 from stream_app.cdc.compiled.parser_input import PackedNames, end_messages, plain_names
+from stream_app.cdc.compiled.row_parser import InnerBuffers, RowPositions, count_byte, parse_rows
 
 TAIL_MIN = 16
 """The least bytes of a tail, because the parser reads so far beyond a head."""

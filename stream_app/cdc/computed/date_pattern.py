@@ -82,7 +82,7 @@ def parse_pattern(pattern: str) -> tuple[PatternPart, ...]:
             _check_letter(text[0], len(text))
             parts.append(PatternPart(text[0], len(text)))
         elif text in _RESERVED:
-            raise ValueError(f"has {text!r}, which stands in quotes only: '{text}'")
+            raise ValueError(f"has {text!r}, which needs quotes: '{text}'")
         else:
             plain_text = text[1:-1].replace("''", "'") or "'" if token["quoted"] else text
             parts.append(PatternPart(plain_text))
@@ -94,9 +94,7 @@ def parse_pattern(pattern: str) -> tuple[PatternPart, ...]:
 def _check_letter(letter: str, count: int) -> None:
     if letter not in LETTERS:
         letters = ", ".join(f"{key} {value.meaning}" for key, value in LETTERS.items())
-        raise ValueError(
-            f"has the letter {letter!r}; known: {letters}; other text stands in quotes"
-        )
+        raise ValueError(f"has the letter {letter!r}; known: {letters}; other text needs quotes")
     if count > LETTERS[letter].count_max:
         raise ValueError(f"has {letter * count!r}: at most {LETTERS[letter].count_max} in a row")
 

@@ -161,7 +161,7 @@ def _format_parts(seconds: Int64s, nanos: Int64s, parts: tuple[PatternPart, ...]
             half_days = pa.array(_day_second(seconds) // (DAY // 2))
             columns.append(pa.array(["AM", "PM"]).take(half_days))
         else:
-            columns.append(_number(_LETTERS[part.text](seconds), part))
+            columns.append(_padded_number(_LETTERS[part.text](seconds), part))
     if len(columns) == 1 and not isinstance(columns[0], str):
         return columns[0]
     if all(isinstance(column, str) for column in columns):
@@ -179,7 +179,7 @@ def _name(seconds: Int64s, part: PatternPart) -> pa.Array:
     return pa.array(texts).take(pa.array(name_indices))
 
 
-def _number(values: Int64s, part: PatternPart) -> pa.Array:
+def _padded_number(values: Int64s, part: PatternPart) -> pa.Array:
     if part.text in "yuY" and part.count == 2:
         values = values % 100
     texts = pc.utf8_lpad(pa.array(values).cast(pa.string()), part.count, "0")

@@ -4,8 +4,8 @@ The format ``debezium-json``: change events of any Debezium connector through Ka
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
 Messages are grouped by their schema, and `json_records.decoder` decodes each group in three ways.
-`decode_fast` reads the images alone, and `decode_whole` parses whole messages. `decode_one_by_one`
-reads the records that both decline.
+`fast_decoding` reads the images alone, and `whole_decoding` parses whole messages.
+`single_decoding` reads the records that both decline.
 
 Where no before-image proves the row of a change, its Kafka key must prove it (`key_proof`). A
 change whose row is not certain stops the job or is a bad record.
@@ -46,16 +46,16 @@ from stream_app.cdc.debezium.debezium_options import (
     parse_options,
 )
 from stream_app.cdc.debezium.debezium_origins import change_times, debezium_origins
-from stream_app.cdc.debezium.decoding.decode_fast import FastGroup, decode_group_fast
-from stream_app.cdc.debezium.decoding.decode_one_by_one import decode_one_by_one
-from stream_app.cdc.debezium.decoding.decode_whole import decode_whole
+from stream_app.cdc.debezium.decoding.fast_decoding import FastGroup, decode_group_fast
 from stream_app.cdc.debezium.decoding.one_record import document_images_of
 from stream_app.cdc.debezium.decoding.parsed_images import DecodeSettings
+from stream_app.cdc.debezium.decoding.single_decoding import read_values
+from stream_app.cdc.debezium.decoding.whole_decoding import decode_as_shape
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
 from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.cdc.debezium.schema_envelopes import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
-from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedPart, DecodedRecords
+from stream_app.cdc.json_records.batch_outcome import BatchOutcome, ColumnarPart, ColumnarResult
 from stream_app.cdc.json_records.decoder import PlacedValues, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.json_options import column_readings
@@ -180,29 +180,29 @@ class DebeziumJson:
             )
         return self._groups[prefix]
 
-    def decode_fast(self, placed_values: PlacedValues, group: FastGroup) -> DecodedPart | None:
+    def decode_fast(self, placed_values: PlacedValues, group: FastGroup) -> ColumnarPart | None:
         """Decode values by their images alone; see `ValueDecoder.decode_fast`."""
         return decode_group_fast(placed_values.values, group, self._settings)
 
     def decode_whole(
         self, placed_values: PlacedValues, shape: RecordShape
-    ) -> DecodedRecords | None:
+    ) -> ColumnarResult | None:
         """See `ValueDecoder.decode_whole`."""
-        return decode_whole(placed_values.values, shape, self._settings)
+        return decode_as_shape(placed_values.values, shape, self._settings)
 
     def decode_one_by_one(
         self, placed_values: PlacedValues, group: FastGroup, outcome: BatchOutcome
     ) -> None:
         """See `ValueDecoder.decode_one_by_one`. Envelopes may have schemas of their own."""
-        result = decode_one_by_one(placed_values.values, group.readings, self._settings)
-        outcome.add_result(result, placed_values.message_indices)
+        result = read_values(placed_values.values, group.readings, self._settings)
+        outcome.add_one_by_one(result, placed_values.message_indices)
         for value_index, record in result.enveloped:
             readings = self._readings_for(connect_fields(record.schema))
             payload = pa.array([record.payload], pa.binary())
-            record_result = decode_one_by_one(payload, readings, self._settings)
+            record_result = read_values(payload, readings, self._settings)
             if record_result.enveloped:
                 record_result.reasons[0] = "is an envelope within an envelope"
-            outcome.add_result(
+            outcome.add_one_by_one(
                 record_result, placed_values.message_indices[value_index : value_index + 1]
             )
 

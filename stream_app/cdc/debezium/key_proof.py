@@ -10,7 +10,7 @@ may be taken for a key of the table. A row is certain in two ways.
    is of a table without one. PostgreSQL allows updates and deletes there only with whole
    before-images.
 
-`parsed_images` and `decode_one_by_one` call `questions_of`. `debezium_json` calls `KeyCheck` once a
+`parsed_images` and `single_decoding` call `questions_of`. `debezium_json` calls `KeyCheck` once a
 batch, which reads the keys.
 
 Source: Debezium's PostgreSQL connector, "Replica identity" and "Change event keys", and its
@@ -201,7 +201,7 @@ class KeyCheck:
         message_indices: npt.NDArray[np.int32],
         questions: KeyQuestions,
     ) -> dict[int, str]:
-        """Return position → reason, for the messages whose keys do not identify their row.
+        """Return index → reason, for the messages whose keys do not identify their row.
 
         Args:
             messages: a batch; without a column `key` no message has a key.

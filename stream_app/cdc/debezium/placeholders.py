@@ -1,6 +1,6 @@
 """Detects Debezium's placeholder for a TOAST value that PostgreSQL did not log.
 
-`parsed_images` and `decode_one_by_one` call it. No placeholder reaches the table.
+`parsed_images` and `single_decoding` call it. No placeholder reaches the table.
 
 Source: Debezium `connector/postgresql/UnchangedToastedPlaceholder.java` and the property
 `unavailable.value.placeholder`.

@@ -16,8 +16,8 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.debezium.debezium_options import key_rules, parse_options
-from stream_app.cdc.debezium.decoding.decode_one_by_one import question_of
 from stream_app.cdc.debezium.decoding.one_record import EnvelopedRecord, RowRecord, read_record
+from stream_app.cdc.debezium.decoding.single_decoding import question_of
 from stream_app.cdc.debezium.key_proof import (
     POSTGRESQL_CONNECTOR,
     KeyRules,

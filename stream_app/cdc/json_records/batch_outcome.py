@@ -41,7 +41,7 @@ KeyQuestions = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedRecords:
+class ColumnarResult:
     """The results of n records that were parsed in columns.
 
     Attributes:
@@ -56,20 +56,20 @@ class DecodedRecords:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedPart:
-    """The results of some of n values.
+class ColumnarPart:
+    """The results of some of n values, which were parsed in columns.
 
     Attributes:
         indices: int64 [m]; the indices of the values, ascending.
-        records: the decoded records.
+        result: their results.
     """
 
     indices: Int64s
-    records: DecodedRecords
+    result: ColumnarResult
 
 
 @dataclass(slots=True)
-class RecordsResult:
+class OneByOneResult:
     """The results of records that were read one by one, each with its index.
 
     Attributes:
@@ -187,32 +187,32 @@ class BatchOutcome:
         """Add the fingerprints of schemas, each with its first message."""
         self.schemas.update(schemas)
 
-    def add_records(self, records: DecodedRecords, message_indices: Int32s) -> None:
+    def add_columnar(self, result: ColumnarResult, message_indices: Int32s) -> None:
         """Add records that were parsed in columns.
 
         Args:
             message_indices: for each record the index of its message.
         """
-        if records.questions is not None:
-            self._note_questions(message_indices, records.questions)
-        self._note_tables(records.from_images.tables, message_indices)
-        self._note_drift(records.drift, message_indices)
+        if result.questions is not None:
+            self._note_questions(message_indices, result.questions)
+        self._note_tables(result.from_images.tables, message_indices)
+        self._note_drift(result.drift, message_indices)
         self._note_drift(
             {
                 (DriftKind.CUT, name): Sighting(int(is_cut.sum()), int(is_cut.argmax()))
-                for name, is_cut in records.from_images.cut_records.items()
+                for name, is_cut in result.from_images.cut_records.items()
                 if is_cut.any()
             },
             message_indices,
         )
         self.parts.append(
             ChangeBatch(
-                rows=records.from_images.rows,
-                message_indices=message_indices[records.from_images.record_indices],
+                rows=result.from_images.rows,
+                message_indices=message_indices[result.from_images.record_indices],
             )
         )
 
-    def add_result(self, result: RecordsResult, message_indices: Int32s) -> None:
+    def add_one_by_one(self, result: OneByOneResult, message_indices: Int32s) -> None:
         """Add records that were read one by one.
 
         Raises:

@@ -18,8 +18,8 @@ Step 2 tries three parsers in turn. Each passes the records that it declines to 
   frames, and a slice whose images do not have the shape.
 * Both decline messages that they might misread. Neither is used if each record must be examined
   (`ColumnPolicy.examines_records`).
-* The parse of whole messages leaves messages of other shapes to step 3. All three parsers also
-  leave records with a value that does not fit to step 3.
+* The parse of whole messages leaves messages of other shapes to step 3. All three also leave
+  records with a value that does not fit to step 3.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting_limit import are_too_deep
-from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedPart, DecodedRecords
+from stream_app.cdc.json_records.batch_outcome import BatchOutcome, ColumnarPart, ColumnarResult
 from stream_app.cdc.json_records.dialect import ImagesOf
 from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 
@@ -88,7 +88,7 @@ class PlacedValues:
         """Return the values at these indices, ascending: int64 [m]."""
         if len(indices) == len(self.message_indices):
             return self
-        # Ascending indices of such a span lie side by side.
+        # Ascending indices of such a span are side by side.
         if len(indices) and indices[-1] - indices[0] + 1 == len(indices):
             values = self.values.slice(int(indices[0]), len(indices))
         else:
@@ -112,17 +112,17 @@ class PlacedValues:
 
 
 class ValueDecoder(Protocol[Group_contra]):
-    """A format's decoder of values, with its three parsers."""
+    """A format's decoder of values, with its three ways to decode them."""
 
     def decode_fast(
         self, placed_values: PlacedValues, group: Group_contra, /
-    ) -> DecodedPart | None:
+    ) -> ColumnarPart | None:
         """Decode values by machine code or by frames; None if these accept too few values."""
         ...
 
     def decode_whole(
         self, placed_values: PlacedValues, shape: RecordShape, /
-    ) -> DecodedRecords | None:
+    ) -> ColumnarResult | None:
         """Parse whole values of a shape; None if they do not parse as this shape.
 
         Args:
@@ -165,10 +165,10 @@ class ShapeDecoder(Generic[GroupT]):
         if not self.policy.examines_records:
             fast_part = self.value_decoder.decode_fast(placed_values, self.group)  # step 2
         if fast_part is not None:
-            self.outcome.add_records(
-                fast_part.records, placed_values.message_indices[fast_part.indices]
+            self.outcome.add_columnar(
+                fast_part.result, placed_values.message_indices[fast_part.indices]
             )
-            suspects[fast_part.indices[fast_part.records.from_images.suspects]] = True
+            suspects[fast_part.indices[fast_part.result.from_images.suspects]] = True
             is_undecoded[fast_part.indices] = False
         if is_undecoded.any():
             suspects[is_undecoded] = self._decode_remaining(
@@ -214,11 +214,11 @@ class ShapeDecoder(Generic[GroupT]):
             if not len(indices):
                 return True
             part = placed_values.take(indices)
-            records = self.value_decoder.decode_whole(part, shape)
-            if records is None:
+            result = self.value_decoder.decode_whole(part, shape)
+            if result is None:
                 return False
-            suspects[indices[records.from_images.suspects]] = True
-            self.outcome.add_records(records, part.message_indices)
+            suspects[indices[result.from_images.suspects]] = True
+            self.outcome.add_columnar(result, part.message_indices)
             return True
 
         indices = np.flatnonzero(is_candidate)

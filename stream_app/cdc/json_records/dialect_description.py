@@ -69,7 +69,7 @@ def untyped_table(
     """
     types = types or {}
     columns = tuple(
-        _column(name, types[name])
+        _source_column(name, types[name])
         if name in types
         else SourceColumn(name=name, data_type=STRING, is_typed=False)
         for name in dict.fromkeys(names)
@@ -78,7 +78,7 @@ def untyped_table(
     return with_key(SourceTable(columns=columns), (key_names,))
 
 
-def _column(name: str, stored_type: StoredType) -> SourceColumn:
+def _source_column(name: str, stored_type: StoredType) -> SourceColumn:
     return SourceColumn(
         name=name,
         data_type=stored_type.data_type,

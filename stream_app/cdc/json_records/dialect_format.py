@@ -24,9 +24,9 @@ from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.json_records.batch_outcome import (
     BatchOutcome,
-    DecodedPart,
-    DecodedRecords,
-    RecordsResult,
+    ColumnarPart,
+    ColumnarResult,
+    OneByOneResult,
 )
 from stream_app.cdc.json_records.changed_columns import first_values_after
 from stream_app.cdc.json_records.compiled_messages import parse_messages
@@ -154,7 +154,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         decoder.decode(values, message_indices)
         return outcome.decoded_batch(self._rules.schema, {})
 
-    def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:
+    def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> ColumnarPart | None:
         """Decode values by machine code; see `ValueDecoder.decode_fast`."""
         if self._layout_chooser is None:
             return None
@@ -169,24 +169,25 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         messages = ParsedMessages(
             part.values, self._keys(part), compiled_messages.columns, compiled_messages.nulls
         )
-        return DecodedPart(
-            compiled_messages.indices, self._records(messages, shape, compiled_messages.marks)
+        return ColumnarPart(
+            compiled_messages.indices,
+            self._columnar_result(messages, shape, compiled_messages.marks),
         )
 
     def decode_whole(
         self, placed_values: PlacedValues, shape: RecordShape
-    ) -> DecodedRecords | None:
+    ) -> ColumnarResult | None:
         """See `ValueDecoder.decode_whole`."""
         fields = self._dialect.fields(self._table, shape.json_kinds)
         columns = None if fields is None else parse_objects(placed_values.values, fields.schema())
         if columns is None:
             return None
         messages = ParsedMessages(placed_values.values, self._keys(placed_values), columns)
-        return self._records(messages, shape)
+        return self._columnar_result(messages, shape)
 
-    def _records(
+    def _columnar_result(
         self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
-    ) -> DecodedRecords:
+    ) -> ColumnarResult:
         values, readings = messages.values, shape.readings
         records = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
         image_rows = _rows_of_messages(
@@ -195,7 +196,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
             drift = self._drift(values, records, image_rows.suspects, marks)
-        return DecodedRecords(image_rows, questions=None, drift=drift)
+        return ColumnarResult(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(
         self, placed_values: PlacedValues, group: SchemaGroup, outcome: BatchOutcome
@@ -207,11 +208,11 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             key = None if keys is None else keys[value_index].as_py()
             return read_message(self._dialect, value, key, self._table)
 
-        result = RecordsResult()
+        result = OneByOneResult()
         changes = result.read_changes(placed_values.values, read_value, self._policy)
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
-        outcome.add_result(result, placed_values.message_indices)
+        outcome.add_one_by_one(result, placed_values.message_indices)
 
     def _keys(self, placed_values: PlacedValues) -> pa.Array | None:
         if not self.reads_keys:

@@ -67,7 +67,7 @@ class FieldReader:
                 document = load_document(value)
                 if document is None:
                     continue
-                columns = [_field(document, field) for field in self.fields]
+                columns = [_read_field(document, field) for field in self.fields]
             except UnreadableRecordError as problem:
                 self.unassigned_reasons[row] = str(problem)
             else:
@@ -86,13 +86,13 @@ def read_fields(messages: pa.RecordBatch, fields: pa.Schema) -> FieldReader:
     return reader
 
 
-def _field(document: Any, field: pa.Field) -> pa.Array:
+def _read_field(document: Any, field: pa.Field) -> pa.Array:
     """Read a field of one message into an array of one value."""
     if not isinstance(document, dict):
         raise UnreadableRecordError("has a JSON value that is not an object")
     value = document.get(field.name)
     if pa.types.is_struct(field.type) and isinstance(value, dict):
-        arrays = [_field(value, child) for child in field.type]
+        arrays = [_read_field(value, child) for child in field.type]
         return pa.StructArray.from_arrays(arrays, fields=list(field.type))
     if value is None:
         return pa.nulls(1, field.type)

@@ -73,7 +73,7 @@ def filter_changes(
 
     Args:
         kinds: int8 [n], `RowKind`.
-        is_pair: bool [n]; where a -U stands whose +U is the next row.
+        is_pair: bool [n]; where there is a -U whose +U is the next row.
         passes: bool [n]; where the condition is true.
     """
     if known_columns is KnownColumns.NEWEST:

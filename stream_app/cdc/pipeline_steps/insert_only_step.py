@@ -61,7 +61,7 @@ class InsertOnlyStep:
             raise _non_insert_error(messages, int(message_indices[0]), RowKind(int(first_kinds[0])))
         # A loop over bad records, which are few.
         reasons = {
-            int(index): _reason(RowKind(int(kind)))
+            int(index): _non_insert_reason(RowKind(int(kind)))
             for index, kind in zip(message_indices, first_kinds, strict=True)
         }
         remaining_batch = replace(
@@ -72,13 +72,13 @@ class InsertOnlyStep:
         return remaining_batch.with_bad_records(messages, reasons)
 
 
-def _reason(row_kind: RowKind) -> str:
+def _non_insert_reason(row_kind: RowKind) -> str:
     return f"is {_OP_NAMES[row_kind]}, and the table has no primary key by which to find the row"
 
 
 def _non_insert_error(messages: pa.RecordBatch, row: int, row_kind: RowKind) -> WrongSourceError:
     return WrongSourceError(
-        f"the record {_reason(row_kind)}",
+        f"the record {_non_insert_reason(row_kind)}",
         where=message_place(messages, row),
         fix="give the table a key (primary-keys, for a new table); or quarantine such records "
         'with stream.non-insert-records = "quarantine"',

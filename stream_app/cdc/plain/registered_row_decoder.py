@@ -33,7 +33,7 @@ from stream_app.cdc.column_drift import (
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.json_message import image_of, load_document
-from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedRecords, RecordsResult
+from stream_app.cdc.json_records.batch_outcome import BatchOutcome, ColumnarResult, OneByOneResult
 from stream_app.cdc.json_records.dialect import Change
 from stream_app.cdc.json_records.json_options import (
     CheckedOptions,
@@ -282,8 +282,8 @@ class RegisteredRowDecoder:
         images, readings, is_intact = self._images(messages, plan)
         rows = rows_of_images(images, readings, self._rules[plan.op])
         sightings = self._sightings(plan.drift, ~rows.suspects)
-        outcome.add_records(
-            DecodedRecords(rows, None, sightings), messages.message_indices[is_intact]
+        outcome.add_columnar(
+            ColumnarResult(rows, None, sightings), messages.message_indices[is_intact]
         )
         suspects = ~is_intact
         suspects[is_intact] = rows.suspects
@@ -342,12 +342,12 @@ class RegisteredRowDecoder:
             before, after = (image, None) if plan.op == DELETE else (None, image)
             return Change((RecordImages(chr(plan.op), before, after),), drift=plan.drift)
 
-        result = RecordsResult()
+        result = OneByOneResult()
         changes = result.read_changes(messages.values, read, self._policy)
         result.add_rows(
             changes, plan.readings, self._rules[plan.op], reads_tables=self._reads_tables
         )
-        outcome.add_result(result, messages.message_indices)
+        outcome.add_one_by_one(result, messages.message_indices)
 
 
 def _encoding(data_type: DataType) -> Encoding:

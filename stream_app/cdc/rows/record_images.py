@@ -93,8 +93,8 @@ def rows_of_records(
 ) -> RecordRows:
     """Cast the cells, choose the rows, and drop records of which a row is bad."""
     befores, afters = [record.before for record in records], [record.after for record in records]
-    before = [_column(reading, befores, rules) for reading in readings]
-    after = [_column(reading, afters, rules) for reading in readings]
+    before = [_cast_column(reading, befores, rules) for reading in readings]
+    after = [_cast_column(reading, afters, rules) for reading in readings]
     has_before = np.array([image is not None for image in befores], np.bool_)
     has_after = np.array([image is not None for image in afters], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
@@ -163,7 +163,7 @@ def _unchanged_masks(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[n
     }
 
 
-def _column(
+def _cast_column(
     reading: ColumnReading, images: Sequence[Image | None], rules: RowRules
 ) -> _ImageColumn:
     """Cast a column of the images, by the kinds of JSON that its cells have."""

@@ -123,10 +123,10 @@ def _nearest_type(
     if database_type is not None:
         return database_type
     if semantic == BITS:
-        length = _number(parameters.get("length"))
+        length = _integer_or_none(parameters.get("length"))
         return DataType(root=TypeRoot.BINARY, length=(length + 7) // 8) if length else BYTES
     if semantic == DECIMAL:
-        return _decimal(parameters)
+        return _connect_decimal(parameters)
     if semantic == JSON:
         return document_type(options)
     return SEMANTICS.get(semantic) or LITERALS.get(literal, STRING)
@@ -141,22 +141,22 @@ def _database_type(
     # MySQL's ENUM and SET bring their labels in brackets.
     source_type = TypeText(
         parse_type_text(str(name)).name,
-        _number(parameters.get(SOURCE_LENGTH)),
-        _number(parameters.get(SOURCE_SCALE)),
+        _integer_or_none(parameters.get(SOURCE_LENGTH)),
+        _integer_or_none(parameters.get(SOURCE_SCALE)),
     )
     return type_of(source_type, options)
 
 
-def _decimal(parameters: Mapping[str, str]) -> DataType:
-    precision = _number(parameters.get("connect.decimal.precision"))
-    scale = _number(parameters.get("scale")) or 0
+def _connect_decimal(parameters: Mapping[str, str]) -> DataType:
+    precision = _integer_or_none(parameters.get("connect.decimal.precision"))
+    scale = _integer_or_none(parameters.get("scale")) or 0
     if precision is None:
         # MySQL's BIGINT UNSIGNED is sent so, and nothing else without a fraction.
         precision = DECIMAL_PRECISION_MAX if scale else 20
     return decimal_type(precision, scale)
 
 
-def _number(text: object) -> int | None:
+def _integer_or_none(text: object) -> int | None:
     digits = str(text)
     is_number = digits.removeprefix("-").isdecimal() and digits.isascii() and len(digits) < 12
     return int(digits) if is_number else None

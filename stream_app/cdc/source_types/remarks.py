@@ -93,7 +93,9 @@ def _connector_remarks(
             f"is {source} at the source, and the connector sends the nearest floating-point number",
             "set decimal.handling.mode = precise or string in the connector",
         )
-    digits = max(_number(parameters, SOURCE_SCALE), _number(parameters, SOURCE_LENGTH))
+    digits = max(
+        _number_parameter(parameters, SOURCE_SCALE), _number_parameter(parameters, SOURCE_LENGTH)
+    )
     if semantic in _CONNECT_TIMES and source and _MILLIS_DIGITS < digits <= 9:
         yield Remark(
             f"has {digits} digits of a second at the source, and the connector sends milliseconds",
@@ -107,6 +109,6 @@ def _connector_remarks(
         )
 
 
-def _number(parameters: Mapping[str, str], name: str) -> int:
+def _number_parameter(parameters: Mapping[str, str], name: str) -> int:
     text = str(parameters.get(name, ""))
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0

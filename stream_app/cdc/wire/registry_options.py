@@ -25,40 +25,45 @@ NARROW_HANDLER = "Default4ByteIdHandler"
 WIDE_HANDLER = "Legacy8ByteIdHandler"
 """Apicurio's names of the classes that write numbers of four and of eight bytes."""
 
+_URL_OPTION = Option(
+    URL,
+    TEXT,
+    "",
+    "Addresses of the schema registry, comma separated; the next one is asked when one does "
+    "not answer.",
+    example="http://registry:8081",
+)
+_USER_INFO_OPTION = Option(
+    USER_INFO,
+    TEXT,
+    "",
+    "Login at the registry, USER:PASSWORD. Best written as `${env:NAME}` or `${file:PATH}`.",
+)
+_USE_ID_OPTION = choice(
+    USE_ID,
+    "What numbers of messages count at an address of Apicurio's own interface: as its "
+    "serializers do by default (`globalId` for `v2`, `contentId` for `v3`), or one of both.",
+    tuple(kind.value for kind in IdKind),
+)
+_ID_HANDLER_OPTION = choice(
+    ID_HANDLER,
+    "Bytes of the number in a message: as Apicurio's serializers have by default (8 for an "
+    "address with `v2`, else 4), 4, or 8.",
+    (AUTO_HANDLER, NARROW_HANDLER, WIDE_HANDLER),
+)
+_HEADERS_OPTION = choice(
+    HEADERS,
+    "Headers of Kafka that name a message's schema: `confluent` (`__value_schema_id`, as "
+    "`HeaderSchemaIdSerializer` writes it), or `apicurio` (`apicurio.value.globalId`). A "
+    "message without the header is read by the number in it.",
+    tuple(kind.value for kind in HeaderKind),
+)
 REGISTRY_OPTIONS: tuple[Option[Any], ...] = (
-    Option(
-        URL,
-        TEXT,
-        "",
-        "Addresses of the schema registry, comma separated; the next one is asked when one does "
-        "not answer.",
-        example="http://registry:8081",
-    ),
-    Option(
-        USER_INFO,
-        TEXT,
-        "",
-        "Login at the registry, USER:PASSWORD. Best written as `${env:NAME}` or `${file:PATH}`.",
-    ),
-    choice(
-        USE_ID,
-        "What numbers of messages count at an address of Apicurio's own interface: as its "
-        "serializers do by default (`globalId` for `v2`, `contentId` for `v3`), or one of both.",
-        tuple(kind.value for kind in IdKind),
-    ),
-    choice(
-        ID_HANDLER,
-        "Bytes of the number in a message: as Apicurio's serializers have by default (8 for an "
-        "address with `v2`, else 4), 4, or 8.",
-        (AUTO_HANDLER, NARROW_HANDLER, WIDE_HANDLER),
-    ),
-    choice(
-        HEADERS,
-        "Headers of Kafka that name a message's schema: `confluent` (`__value_schema_id`, as "
-        "`HeaderSchemaIdSerializer` writes it), or `apicurio` (`apicurio.value.globalId`). A "
-        "message without the header is read by the number in it.",
-        tuple(kind.value for kind in HeaderKind),
-    ),
+    _URL_OPTION,
+    _USER_INFO_OPTION,
+    _USE_ID_OPTION,
+    _ID_HANDLER_OPTION,
+    _HEADERS_OPTION,
 )
 _APICURIO_2 = "/apis/registry/v2"
 _OPTION_KEYS = frozenset(option.key for option in REGISTRY_OPTIONS)
@@ -100,16 +105,16 @@ def registry_schemas(
             where=f"source.{section}",
             fix=f'give the address of the schema registry: {section}."{URL}" = "http://…"',
         )
-    return registries.schemas_at(urls, options.get(USER_INFO, ""), section, _id_kind(options))
+    return registries.schemas_at(urls, _USER_INFO_OPTION.read(options), section, _id_kind(options))
 
 
 def _id_kind(options: Mapping[str, str]) -> IdKind:
-    return IdKind(options.get(USE_ID, IdKind.AUTO.value))
+    return IdKind(_USE_ID_OPTION.read(options))
 
 
 def header_kind(options: Mapping[str, str]) -> HeaderKind:
     """Return the headers in which messages name their schemas."""
-    return HeaderKind(options.get(HEADERS, HeaderKind.NONE.value))
+    return HeaderKind(_HEADERS_OPTION.read(options))
 
 
 def schema_headers(options: Mapping[str, str]) -> SchemaHeaders | None:
@@ -130,7 +135,7 @@ def schema_headers(options: Mapping[str, str]) -> SchemaHeaders | None:
 
 def has_wide_numbers(options: Mapping[str, str]) -> bool:
     """Return whether the number of a message's schema has eight bytes."""
-    handler = options.get(ID_HANDLER, AUTO_HANDLER)
+    handler = _ID_HANDLER_OPTION.read(options)
     if header_kind(options) is HeaderKind.APICURIO:
         return True
     return _is_apicurio_2(options) if handler == AUTO_HANDLER else handler == WIDE_HANDLER
@@ -146,4 +151,4 @@ def without_registry(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _urls(options: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(filter(None, (url.strip() for url in options.get(URL, "").split(","))))
+    return tuple(filter(None, (url.strip() for url in _URL_OPTION.read(options).split(","))))

@@ -47,7 +47,7 @@ def with_schema_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
         return cells
     heads = data[offsets[indices][:, None] + np.arange(1, _HEAD_BYTES)]
     guids, guid_index = np.unique(heads, axis=0, return_inverse=True)
-    schema_numbers = _schema_numbers(guids, schemas)[guid_index.reshape(-1)]
+    schema_numbers = _numbers_of_guids(guids, schemas)[guid_index.reshape(-1)]
     indices, schema_numbers = indices[schema_numbers >= 0], schema_numbers[schema_numbers >= 0]
     starts, rewritten = offsets[:-1].copy(), data.copy()
     starts[indices] += _HEAD_BYTES - HEAD.size
@@ -61,7 +61,7 @@ def with_schema_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     return null_where(bodies, ~valid_of(cells)) if cells.null_count else bodies
 
 
-def _schema_numbers(guids: npt.NDArray[np.uint8], schemas: Schemas) -> npt.NDArray[np.int64]:
+def _numbers_of_guids(guids: npt.NDArray[np.uint8], schemas: Schemas) -> npt.NDArray[np.int64]:
     """Return the number of each GUID, int64 [m]; -1 for a GUID that the registry does not have."""
     schema_numbers = np.full(len(guids), -1, np.int64)
     for index, guid in enumerate(guids):  # a loop over schemas

@@ -165,7 +165,7 @@ def _check_all_blobs(files: Sequence[DataFileMeta], columns: RowType) -> None:
     other_files = [file.file_name for file in files if not holds_blobs(file)]
     if other_files:
         raise UnsupportedTableError(
-            f"BLOBs of {', '.join(columns.names)} lie in files of BLOBs, and in {other_files[0]}",
+            f"BLOBs of {', '.join(columns.names)} are in files of BLOBs, and in {other_files[0]}",
             fix="read the table with Paimon's own readers",
         )
 

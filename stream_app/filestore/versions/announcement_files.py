@@ -1,6 +1,6 @@
 """Announces expiries and rollbacks: ``tag/expiring-<uuid>`` and ``tag/rolling-back-<uuid>``.
 
-Each announcement is a separate JSON file, so no process withdraws another's. The files lie beside
+Each announcement is a separate JSON file, so no process withdraws another's. The files are beside
 the tags, because all engines ignore names there without the prefix ``tag-``. In the folders of
 snapshots and changelogs, Paimon's orphan removal would delete them.
 """

@@ -1,6 +1,6 @@
 """Handles a table's branches, ``branch/branch-<name>``, each with separate snapshots and tags.
 
-A branch begins empty or as a copy of a snapshot. Its data files, manifests and index files lie in
+A branch begins empty or as a copy of a snapshot. Its data files, manifests and index files are in
 the main table's folders. A path ``…/table$branch_<name>`` names it, as in Paimon.
 
 Source: Paimon `utils/BranchManager.java`.

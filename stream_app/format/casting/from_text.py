@@ -104,11 +104,11 @@ def text_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array
     """Parse decimals, rounded half up; a number with too many digits becomes null."""
     is_usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
     if not pc.all(is_usual).as_py():
-        return _parse_each(values, lambda text: _decimal(text, target), arrow_type(target))
+        return _parse_each(values, lambda text: _parse_decimal(text, target), arrow_type(target))
     return fit_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), target)
 
 
-def _decimal(text: str, target: DataType) -> decimal.Decimal | None:
+def _parse_decimal(text: str, target: DataType) -> decimal.Decimal | None:
     """Parse a decimal of any length, with or without exponent."""
     mantissa, _, exponent = text.lower().partition("e")
     power = exponent.lstrip("+-") or "0"

@@ -4,7 +4,7 @@
 decodes them first, and their values determine which pages of the others it decodes.
 `parquet_reader` reads a whole row group if one of these holds:
 
-* A wanted column has no page index, or lies in a ROW, ARRAY or MAP.
+* A wanted column has no page index, or is in a ROW, ARRAY or MAP.
 * An Arrow schema in the footer gives a column another type.
 * The index contradicts itself or the footer.
 * Most rows may be wanted.

@@ -42,14 +42,14 @@ def read_end(source: pa.NativeFile) -> bytes:
     A file that is not Parquet gives its last bytes.
     """
     size = source.size()
-    end = _read(source, max(0, size - _END_BYTES), size)
+    end = _read_range(source, max(0, size - _END_BYTES), size)
     length = _TAIL + int.from_bytes(end[-_TAIL:-4], "little")
     if len(end) < length <= size:
-        end = _read(source, size - length, size - len(end)) + end
+        end = _read_range(source, size - length, size - len(end)) + end
     return end
 
 
-def _read(source: pa.NativeFile, start: int, end: int) -> bytes:
+def _read_range(source: pa.NativeFile, start: int, end: int) -> bytes:
     source.seek(start)
     data: bytes = source.read(end - start)
     return data

@@ -1,4 +1,4 @@
-"""Decodes the page index of a column chunk: where its pages lie, and statistics of each.
+"""Decodes the page index of a column chunk: where its pages are, and statistics of each.
 
 No checksum covers an index, so the decoder compares the offset index with the footer, and checks
 that the column index is consistent. If an index is damaged, the caller reads the chunk as if it had
@@ -38,17 +38,17 @@ _NULL_PAGES, _MINIMA, _MAXIMA, _ORDER, _NULL_COUNTS = 1, 2, 3, 4, 5
 _ASCENDING = 1
 
 
-def _number(layout: str) -> Callable[[bytes], Any]:
+def _unpacker(layout: str) -> Callable[[bytes], Any]:
     unpack = struct.Struct(layout).unpack
     return lambda data: unpack(data)[0]
 
 
 _DECODED: Mapping[str, Callable[[bytes], Any]] = {
     "BOOLEAN": lambda data: data == b"\1",
-    "INT32": _number("<i"),
-    "INT64": _number("<q"),
-    "FLOAT": _number("<f"),
-    "DOUBLE": _number("<d"),
+    "INT32": _unpacker("<i"),
+    "INT64": _unpacker("<q"),
+    "FLOAT": _unpacker("<f"),
+    "DOUBLE": _unpacker("<d"),
     "BYTE_ARRAY": bytes,
     "FIXED_LEN_BYTE_ARRAY": bytes,
 }
@@ -172,7 +172,7 @@ def _widen_bounds(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[Colu
 def stats_of_parts(
     stats: Sequence[ColumnStats], pages: ChunkPages, parts: Int64s
 ) -> list[ColumnStats]:
-    """Return the statistics of parts, each of which lies in one page.
+    """Return the statistics of parts, each of which is in one page.
 
     Args:
         parts: the first row of each part.

@@ -1,6 +1,6 @@
 """Computes, in whole arrays, which rows of a row group are read and which pages have them.
 
-A row group is divided into parts at each row at which a column begins a page. A part lies in one
+A row group is divided into parts at each row at which a column begins a page. A part is in one
 page of each column, so the statistics of these pages apply to it.
 
 `parquet_pages`, `page_index` and `page_file` use it. It handles only numbers, not bytes.
@@ -33,7 +33,7 @@ def part_starts(page_starts: Sequence[Int64s]) -> Int64s:
 
 
 def pages_of_parts(page_starts: Int64s, parts: Int64s) -> Int64s:
-    """Return the number of the page in which each part lies: int64 [m]."""
+    """Return the number of the page in which each part is: int64 [m]."""
     return np.searchsorted(page_starts, parts, side="right") - 1
 
 

@@ -103,7 +103,7 @@ def plain_values(values: pa.Array, data_type: DataType) -> pa.Array:
         case TypeRoot.ARRAY:
             return _array_texts(values, *data_type.inner)
         case _:
-            plain_column = _numbers(values, data_type)
+            plain_column = _integers(values, data_type)
             return _digits(plain_column) if pa.types.is_decimal(plain_column.type) else plain_column
 
 
@@ -129,7 +129,7 @@ def _digits(values: pa.Array) -> pa.Array:
     return pc.cast(values, pa.string()).cast(pa.binary())
 
 
-def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
+def _integers(values: pa.Array, data_type: DataType) -> pa.Array:
     """Return the values of a column as integers."""
     match data_type.root:
         case TypeRoot.BOOLEAN:

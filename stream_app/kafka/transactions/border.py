@@ -88,7 +88,7 @@ class LogProgress:
     def newest_position(self, topic: str) -> LogPosition:
         """Return the position of the newest transaction of a topic's connector.
 
-        The changes of a new partition lie after it, except repeats.
+        The changes of a new partition are after it, except repeats.
         """
         sources = [source for source in self.newest_transactions if topic.startswith(f"{source}.")]
         if not sources:
@@ -136,7 +136,7 @@ class Border:
 
 
 def compare_positions(positions: LogPositions, position: Sequence[int]) -> Int64s:
-    """Return whether positions lie before another one (-1), equal it (0), or lie after it (1).
+    """Return whether positions are before another one (-1), equal it (0), or are after it (1).
 
     Returns:
         int64 [n].

@@ -162,9 +162,9 @@ def _missing_changes(
 
 
 def _has_begun_earlier(transactions: PendingTransactions, messages: PendingRows) -> Bools:
-    """Mark the transactions whose markers lie before the pending messages: bool [t].
+    """Mark the transactions whose markers are before the pending messages: bool [t].
 
-    Such a transaction has no marker among the pending messages. In some partition, its messages lie
+    Such a transaction has no marker among the pending messages. In some partition, its messages are
     before those of the first ended transaction. Markers have the order of commits, so the driver
     has read its markers earlier.
     """

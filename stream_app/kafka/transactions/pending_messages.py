@@ -32,7 +32,7 @@ PENDING_MESSAGE = np.dtype(
     + [_POSITION, ("kind", np.int8), ("is_new", np.bool_)]
 )
 """A message: codes of its partition, transaction and table, and a `MessageKind`. A change is new if
-it lies after all earlier ones of its partition in the source's log. Other changes are repeats."""
+it is after all earlier ones of its partition in the source's log. Other changes are repeats."""
 END_MARKER = np.dtype(
     [(name, np.int64) for name in ("partition", "offset", "transaction", "source", "time")]
     + [_POSITION, ("id", np.object_), ("log", np.object_)]
@@ -42,7 +42,7 @@ COUNT = np.dtype([(name, np.int64) for name in ("transaction", "table", "count")
 """The number of changes in one table that an END marker promises."""
 NO_CODE = -1
 KEY_SEPARATOR = "\0"
-"""Stands between a connector and an id, and between a table and its topic."""
+"""Separates a connector from an id, and a table from its topic."""
 _FORGOTTEN_MIN = 10_000
 
 

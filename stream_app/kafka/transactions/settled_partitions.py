@@ -43,7 +43,7 @@ def progress_at(
     1. Choose the messages before the ends, and the changes with a position.
     2. Mark the sure changes. After a new change of an uncounted transaction, more may come.
     3. Find the last message of each partition that gives a row.
-    4. Find the partitions with later changes: rows of a first read lie before the first change.
+    4. Find the partitions with later changes: rows of a first read are before the first change.
     5. Decide the position and the state of each partition.
 
     Args:

@@ -56,7 +56,7 @@ def whole_ends(spans: TransactionSpans, is_complete: Bools, ends: Int64s) -> Int
     further back than the greatest solution does, so it returns this solution.
 
     Args:
-        is_complete: bool [t]; whether all messages of a transaction lie before the given ends.
+        is_complete: bool [t]; whether all messages of a transaction are before the given ends.
         ends: int64 [p]; the offset after the last message of each partition.
     """
     while True:

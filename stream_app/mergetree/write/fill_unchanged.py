@@ -239,11 +239,11 @@ class _OmittedColumn:
         reasons: dict[int, str] = {}
         for mask, cause in ((has_no_row, _NO_ROW), (self.is_deleted, _DELETED), (is_null, _NULL)):
             for row in self.row_indices[mask].tolist():  # few rows, because such records are bad
-                reasons.setdefault(row, _reason(self.name, cause))
+                reasons.setdefault(row, _unchanged_reason(self.name, cause))
         return values, reasons
 
 
-def _reason(name: str, cause: str) -> str:
+def _unchanged_reason(name: str, cause: str) -> str:
     clause = f"the table's value {cause}" if cause is _NULL else cause
     return f"column {name!r} is unchanged and its value was not sent, and {clause}"
 

@@ -206,7 +206,7 @@ def _affected_rows(
 def _is_confirmed(hidden_changes: RowsOfKeys, stored_rows: RowsOfKeys, rule: HistoryRule) -> Bools:
     """Return which hidden changes the versions of their keys confirm: bool [n].
 
-    A hidden value lies in a version with its tracked values, and a hidden delete lies in none. The
+    A hidden value is in a version with its tracked values, and a hidden delete is in none. The
     others were replaced by a newer change of their moment, which the bucket does not keep::
 
         versions        [10 to 30, A], [40 to null, B]

@@ -18,7 +18,7 @@ class OrderStrategy(enum.Enum):
     """The way to combine several columns into one order.
 
     ORDER: by the first column, equal values by the next. ZORDER and HILBERT: along a curve through
-    all columns at once, so that rows with close values of any column lie close together.
+    all columns at once, so that rows with close values of any column are close together.
     """
 
     ORDER = "order"

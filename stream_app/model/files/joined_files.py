@@ -103,7 +103,7 @@ def row_total(files: Iterable[DataFileMeta], *, joins_files: bool) -> int:
     """Return the number of rows that files hold; rows of joined files count once.
 
     Args:
-        joins_files: whether the columns of a row may lie in several files.
+        joins_files: whether the columns of a row may be in several files.
     """
     if joins_files:
         return sum(group.row_count for group in group_joined_files(files))

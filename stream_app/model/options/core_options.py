@@ -108,7 +108,7 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
         option = option_named(key)
         if key in _SET_ELSEWHERE:
             problems.append(f"option {key!r} cannot be set: {_SET_ELSEWHERE[key]}")
-        elif refusal := _refusal(key, value):
+        elif refusal := _refusal_text(key, value):
             problems.append(refusal)
         else:
             problems += (
@@ -174,7 +174,7 @@ def column_option_problems(options: Mapping[str, str]) -> list[str]:
     return problems
 
 
-def _refusal(key: str, value: str) -> str:
+def _refusal_text(key: str, value: str) -> str:
     """Return why an option of a new table is refused; empty if it is not."""
     for purpose in (Purpose.WRITE, Purpose.READ):
         for _, refusal in refusals({key: value}, purpose):
@@ -231,8 +231,12 @@ def check_purpose(
     """
     refusals_by_key = list(refusals(options, purpose))
     unknown_keys = unknown_options(options) if purpose in (Purpose.WRITE, Purpose.EXPIRE) else []
-    reasons = [_reason(key, options[key], refusal.reason) for key, refusal in refusals_by_key]
-    reasons += [_reason(key, options[key], "stream_app does not know it") for key in unknown_keys]
+    reasons = [
+        _option_reason(key, options[key], refusal.reason) for key, refusal in refusals_by_key
+    ]
+    reasons += [
+        _option_reason(key, options[key], "stream_app does not know it") for key in unknown_keys
+    ]
     reasons += other_reasons
     if not reasons:
         return
@@ -244,7 +248,7 @@ def check_purpose(
     raise UnsupportedTableError(f"{purpose.value}{', '.join(reasons)}", where=where, fix=fix)
 
 
-def _reason(key: str, value: str, cause: str) -> str:
+def _option_reason(key: str, value: str, cause: str) -> str:
     return f"{key} = {value}" + (f" ({cause})" if cause else "")
 
 

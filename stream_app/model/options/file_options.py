@@ -56,13 +56,13 @@ INDEX_FILE_IN_DATA_FILE_DIR = Option(
     "index-file-in-data-file-dir",
     BOOLEAN,
     False,
-    "Index files lie beside the data files of their bucket; such tables are only read.",
+    "Index files are beside the data files of their bucket; such tables are only read.",
 )
 DATA_EVOLUTION_ENABLED = Option(
     "data-evolution.enabled",
     BOOLEAN,
     False,
-    "The columns of a row may lie in several files, which readers join by the rows' numbers. BLOBs "
+    "The columns of a row may be in several files, which readers join by the rows' numbers. BLOBs "
     "need it. Such tables are only read.",
 )
 DELETION_VECTORS_ENABLED = Option(

@@ -68,7 +68,7 @@ def indexed_columns(options: Mapping[str, str]) -> tuple[IndexedColumn, ...]:
         if not _names_columns(key):
             continue
         kind = key.removeprefix(FILE_INDEX_PREFIX).removesuffix(COLUMNS_SUFFIX)
-        for name in _names(value):
+        for name in _split_names(value):
             prefix = f"{FILE_INDEX_PREFIX}{kind}.{name}."
             settings = {
                 setting.removeprefix(prefix): text
@@ -93,7 +93,9 @@ def rename_in_index_options(
     for key, value in options.items():
         parts = setting_parts(key)
         if _names_columns(key):
-            result[key] = ",".join(new_name if name == old_name else name for name in _names(value))
+            result[key] = ",".join(
+                new_name if name == old_name else name for name in _split_names(value)
+            )
         elif parts and parts[1] == old_name:
             result[f"{FILE_INDEX_PREFIX}{parts[0]}.{new_name}.{parts[2]}"] = value
         else:
@@ -107,7 +109,9 @@ def without_indexes_of(options: Mapping[str, str], column: str) -> dict[str, str
     for key, value in options.items():
         parts = setting_parts(key)
         if _names_columns(key):
-            remaining_names = [name for name in _names(value) if name.partition("[")[0] != column]
+            remaining_names = [
+                name for name in _split_names(value) if name.partition("[")[0] != column
+            ]
             if remaining_names:
                 result[key] = ",".join(remaining_names)
         elif not (parts and parts[1] == column):
@@ -119,5 +123,5 @@ def _names_columns(key: str) -> bool:
     return key.startswith(FILE_INDEX_PREFIX) and key.endswith(COLUMNS_SUFFIX)
 
 
-def _names(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]

@@ -98,9 +98,9 @@ _ABSOLUTE = ValueRule("begins with a slash", lambda value: value.startswith("/")
 _OTHER_STARTS = ("from-creation-timestamp", "from-file-creation-time", "incremental")
 _POSTPONED = "its readers also see rows that wait for a bucket, which stream_app leaves out"
 _PART = "Paimon's readers see other rows than the latest version's"
-_OWN_FILES = "its vectors lie in files of their own"
+_OWN_FILES = "its vectors are in files of their own"
 _DESCRIBED = "its readers get the places of BLOBs instead of the bytes"
-_ELSEWHERE = "its BLOBs lie outside of the table"
+_ELSEWHERE = "its BLOBs are outside of the table"
 _SORTED = "its files are sorted by other columns than stream_app sorts by"
 _MAPS = "its maps are stored in columns of their own"
 _NESTED = "stream_app merges rows of nested columns without this rule"
@@ -126,7 +126,7 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("clustering.incremental", _TRUE, _WRITE, _SORTED),
     OptionRefusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, is_removable=True),
     OptionRefusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, is_removable=True),
-    OptionRefusal("data-evolution.enabled", _TRUE, _WRITE, "a row lies in several files"),
+    OptionRefusal("data-evolution.enabled", _TRUE, _WRITE, "a row is in several files"),
     OptionRefusal("data-file.external-paths.strategy", _other_than("none"), _WRITE),
     OptionRefusal(
         "data-file.path-directory",

@@ -11,7 +11,8 @@ ADD_COLUMN_BEFORE_PARTITION = Option(
     "add-column-before-partition",
     BOOLEAN,
     False,
-    "A new column without a position stands before the partition columns, not behind the last one.",
+    "A new column without a position is inserted before the partition columns, not behind the last "
+    "one.",
 )
 DISABLE_ALTER_COLUMN_NULL_TO_NOT_NULL = Option(
     "alter-column-null-to-not-null.disabled",

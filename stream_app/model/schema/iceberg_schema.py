@@ -58,7 +58,7 @@ def iceberg_schema(
         "type": "struct",
         "schema-id": schema_id,
         "identifier-field-ids": _identifier_field_ids(columns, primary_keys),
-        "fields": [_field(column) for column in columns],
+        "fields": [_iceberg_field(column) for column in columns],
     }
 
 
@@ -70,7 +70,7 @@ def _identifier_field_ids(columns: RowType, primary_keys: Collection[str]) -> li
     return [column.field_id for column in keys]
 
 
-def _field(column: DataField) -> dict[str, Any]:
+def _iceberg_field(column: DataField) -> dict[str, Any]:
     doc = {} if column.description is None else {"doc": column.description}
     return {
         "id": column.field_id,
@@ -102,7 +102,10 @@ def iceberg_type(data_type: DataType, field_id: int, depth: int = 0) -> str | di
                 **_inner("value", data_type.element, field_id, depth + 1),
             }
         case TypeRoot.ROW:
-            return {"type": "struct", "fields": [_field(member) for member in data_type.fields]}
+            return {
+                "type": "struct",
+                "fields": [_iceberg_field(member) for member in data_type.fields],
+            }
         case root:
             nanos = "_ns" if _has_nanos(data_type) else ""
             return _NAMES[root] + nanos

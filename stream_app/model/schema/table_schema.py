@@ -156,7 +156,7 @@ class TableSchema:
 
     @property
     def joins_files(self) -> bool:
-        """Whether the columns of a row may lie in several files."""
+        """Whether the columns of a row may be in several files."""
         return self.core_options[DATA_EVOLUTION_ENABLED]
 
     @cached_property
@@ -268,7 +268,7 @@ def existing_problems(
 
 
 def unread_blobs(schema: TableSchema, column: DataField) -> str:
-    """Return where a column's BLOBs lie that stream_app does not read; empty if it reads them.
+    """Return where a column's BLOBs are that stream_app does not read; empty if it reads them.
 
     With a primary key, rows have references to files of BLOBs, which no manifest names. An upkeep
     that does not know the references would delete the files.

@@ -22,7 +22,7 @@ def variant_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[s
     for column in with_variants:
         if column.data_type.root is not TypeRoot.VARIANT:
             yield (
-                f"column {column.name!r} is {column.data_type}: a VARIANT stands in no other type, "
+                f"column {column.name!r} is {column.data_type}: a VARIANT can be in no other type, "
                 "so make the column VARIANT"
             )
         elif formats:

@@ -1,6 +1,6 @@
 """Decides how far one step of a streaming read goes, and which files of a snapshot it reads.
 
-A position lies between two splits of the stream, so that a step can end within a snapshot that
+A position is between two splits of the stream, so that a step can end within a snapshot that
 exceeds the limits. Splits have the same order each time they are planned.
 
 Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `StreamHelper.scala`,

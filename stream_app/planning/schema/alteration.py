@@ -117,7 +117,7 @@ def altered_schema(
         schema.fields, schema.primary_keys, schema.partition_keys, schema.options
     )
     if new_problems := [problem for problem in problems if problem not in old_problems]:
-        raise _refusal("; ".join(new_problems))
+        raise _alteration_error("; ".join(new_problems))
     return TableSchema(
         schema_id=schema.schema_id + 1,
         fields=fields,
@@ -130,7 +130,9 @@ def altered_schema(
     )
 
 
-def _refusal(problem: str, fix: str = "leave this change out; no change was made") -> UsageError:
+def _alteration_error(
+    problem: str, fix: str = "leave this change out; no change was made"
+) -> UsageError:
     return UsageError(f"the table cannot be altered: {problem}", fix=fix)
 
 
@@ -214,7 +216,7 @@ class _Altering:
         allowed_changes = _INSIDE_ROWS if column.data_type.root is TypeRoot.ROW else _INSIDE_OTHERS
         if not (inner.is_inside(path) or isinstance(change, allowed_changes)):
             type_name = column.data_type.root.value
-            raise _refusal(
+            raise _alteration_error(
                 f"Paimon makes no such change of {change.name!r}, inside of type {type_name}"
             )
         inner.apply(replace(change, name=path))
@@ -224,14 +226,16 @@ class _Altering:
 
     def _refuse(self, problem: str | None) -> None:
         if problem is not None:
-            raise _refusal(problem)
+            raise _alteration_error(problem)
 
     def _index(self, name: str) -> int:
         for index, column in enumerate(self.fields):
             if column.name == name:
                 return index
         names = ", ".join(column.name for column in self.fields)
-        raise _refusal(f"there is no column {name!r}", fix=f"name one of its columns: {names}")
+        raise _alteration_error(
+            f"there is no column {name!r}", fix=f"name one of its columns: {names}"
+        )
 
     def _column(self, name: str) -> DataField:
         return self.fields[self._index(name)]
@@ -241,9 +245,9 @@ class _Altering:
 
     def _add(self, change: schema_changes.AddColumn) -> None:
         if any(column.name == change.name for column in self.fields):
-            raise _refusal(f"there is a column {change.name!r} already")
+            raise _alteration_error(f"there is a column {change.name!r} already")
         if not change.data_type.nullable:
-            raise _refusal(
+            raise _alteration_error(
                 f"the column {change.name!r} cannot be NOT NULL: it is null in older rows"
             )
         column = DataField(
@@ -270,9 +274,11 @@ class _Altering:
     def _rename(self, name: str, new_name: str) -> None:
         self._index(name)
         if name in self._old.partition_keys:
-            raise _refusal(f"{name!r} is a partition key: folders of partitions have its name")
+            raise _alteration_error(
+                f"{name!r} is a partition key: folders of partitions have its name"
+            )
         if any(column.name == new_name for column in self.fields):
-            raise _refusal(f"there is a column {new_name!r} already")
+            raise _alteration_error(f"there is a column {new_name!r} already")
         self._replace_column(name, replace(self._column(name), name=new_name))
         self.primary_keys = tuple(new_name if key == name else key for key in self.primary_keys)
         options = rename_in_options(self.options, name, new_name)
@@ -281,9 +287,9 @@ class _Altering:
     def _drop(self, name: str) -> None:
         index = self._index(name)
         if name in self._old.partition_keys or name in self.primary_keys:
-            raise _refusal(f"{name!r} is a column of the key")
+            raise _alteration_error(f"{name!r} is a column of the key")
         if len(self.fields) == 1:
-            raise _refusal(f"{name!r} is the only column")
+            raise _alteration_error(f"{name!r} is the only column")
         del self.fields[index]
         self.options = without_indexes_of(self.options, name)
 
@@ -298,7 +304,7 @@ class _Altering:
         if old_type.is_nested or new_type.is_nested:
             by_path = f"change what is inside by its path, such as {name}.field; or "
             has_paths = old_type.root in (TypeRoot.ROW, TypeRoot.ARRAY, TypeRoot.MAP)
-            raise _refusal(
+            raise _alteration_error(
                 f"the column {name!r} is {old_type}, and shall be {new_type}: a type that is "
                 "nested stays as it is, and no other type becomes one",
                 fix=f"{by_path if has_paths else ''}{_OTHER_COLUMN}",
@@ -306,9 +312,13 @@ class _Altering:
         is_explicit = not DISABLE_EXPLICIT_TYPE_CASTING.read(self.options)
         is_allowed = is_explicit or is_implicit_cast(old_type, new_type)
         if not (is_allowed and self._casting.can_cast(old_type, new_type)):
-            raise _refusal(f"the column {name!r} is {old_type}, whose values are not {new_type}")
+            raise _alteration_error(
+                f"the column {name!r} is {old_type}, whose values are not {new_type}"
+            )
         if problem := iceberg_change_problem(old_type, new_type, self.options):
-            raise _refusal(f"the column {name!r} is {old_type}: {problem}", fix=_OTHER_COLUMN)
+            raise _alteration_error(
+                f"the column {name!r} is {old_type}: {problem}", fix=_OTHER_COLUMN
+            )
         self._check_default(column.default_value, new_type, name)
         self._replace_column(name, replace(column, data_type=new_type))
 
@@ -319,18 +329,20 @@ class _Altering:
             ("bucket key", CoreOptions(self.options).columns(BUCKET_KEY)),
         ):
             if name in keys:
-                raise _refusal(f"{name!r} is a column of the {role}: its type cannot change")
+                raise _alteration_error(
+                    f"{name!r} is a column of the {role}: its type cannot change"
+                )
 
     def _change_nullability(self, name: str, *, nullable: bool) -> None:
         old_type = self._column(name).data_type
         if nullable != old_type.nullable and name in self.primary_keys:
-            raise _refusal(
+            raise _alteration_error(
                 f"{name!r} is a column of the primary key: 'primary-key.nullable' of a new table "
                 "says whether it may be null"
             )
         option = DISABLE_ALTER_COLUMN_NULL_TO_NOT_NULL
         if old_type.nullable and not nullable and option.read(self.options):
-            raise _refusal(
+            raise _alteration_error(
                 f"the column {name!r} may have nulls",
                 fix=f"if no row has one, set the option {option.key!r} to 'false' first",
             )
@@ -345,19 +357,19 @@ class _Altering:
     def _check_default(self, value: str | None, data_type: DataType, name: str) -> None:
         problem = None if value is None else self._casting.default_problem(value, data_type)
         if problem is not None:
-            raise _refusal(
+            raise _alteration_error(
                 f"the default {value!r} of {name!r} is not a valid {data_type}: {problem}"
             )
 
     def _move(self, name: str, position: schema_changes.ColumnPosition) -> None:
         column = self._column(name)
         if position.neighbour == name:
-            raise _refusal(f"the column {name!r} cannot be moved beside itself")
+            raise _alteration_error(f"the column {name!r} cannot be moved beside itself")
         self.fields.remove(column)
         try:
             self.fields.insert(self._insertion(position), column)
         except UsageError:
-            raise _refusal(f"there is no column {position.neighbour!r}") from None
+            raise _alteration_error(f"there is no column {position.neighbour!r}") from None
 
 
 def is_implicit_cast(stored_type: DataType, target: DataType) -> bool:

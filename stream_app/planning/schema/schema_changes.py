@@ -155,7 +155,7 @@ def schema_differences(old_schema: TableSchema, new_schema: TableSchema) -> Iter
     if len(new_schema.primary_keys) < len(old_schema.primary_keys):
         yield "the primary key is dropped"
     if old_schema.comment != new_schema.comment:
-        yield f"the table's comment is {_text(new_schema.comment)}"
+        yield f"the table's comment is {_quoted(new_schema.comment)}"
     yield from _option_differences(old_schema, new_schema)
 
 
@@ -165,17 +165,17 @@ def _column_differences(old_field: DataField, new_field: DataField) -> Iterator[
     if old_field.data_type != new_field.data_type:
         yield f"column {new_field.name!r} was {old_field.data_type} and is {new_field.data_type}"
     if old_field.description != new_field.description:
-        yield f"the comment of column {new_field.name!r} is {_text(new_field.description)}"
+        yield f"the comment of column {new_field.name!r} is {_quoted(new_field.description)}"
     if old_field.default_value != new_field.default_value:
-        yield f"the default of column {new_field.name!r} is {_text(new_field.default_value)}"
+        yield f"the default of column {new_field.name!r} is {_quoted(new_field.default_value)}"
 
 
 def _option_differences(old_schema: TableSchema, new_schema: TableSchema) -> Iterator[str]:
     for key in sorted(old_schema.options.keys() | new_schema.options.keys()):
         old_value, new_value = old_schema.options.get(key), new_schema.options.get(key)
         if old_value != new_value:
-            yield f"option {key!r} was {_text(old_value)} and is {_text(new_value)}"
+            yield f"option {key!r} was {_quoted(old_value)} and is {_quoted(new_value)}"
 
 
-def _text(value: str | None) -> str:
+def _quoted(value: str | None) -> str:
     return "none" if value is None else repr(value)

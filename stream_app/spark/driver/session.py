@@ -115,7 +115,7 @@ def start_session(
     if "spark.master" in settings:
         merged_settings["spark.master"] = _master(settings)
     if jvm_runs():
-        # The driver's options stand on its command line, behind stream_app's; executors have yet to
+        # The driver's options are on its command line, behind stream_app's; executors have yet to
         # start.
         merged_settings.pop(_JAVA_OPTIONS, None)
         if _EXECUTOR_OPTIONS in merged_settings:
@@ -163,7 +163,7 @@ def launch_settings(
     """Return stream_app's settings for ``spark-submit``, and the user's that must go there.
 
     Args:
-        settings: the user's; they win, and their Java options stand behind stream_app's.
+        settings: the user's; they win, and their Java options come after stream_app's.
         jars: Spark's Kafka source.
         log4j: configuration of the log.
         scheduler: allocation file of the FAIR pools.

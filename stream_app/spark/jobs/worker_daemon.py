@@ -76,7 +76,7 @@ def without_archives(path: list[str]) -> list[str]:
     installed = PathFinder.find_spec("pyspark", remaining_path)
     if installed is None or installed.origin is None:
         return path
-    # A zip …/pyspark/python/lib/pyspark.zip holds what lies in …/pyspark itself.
+    # A zip …/pyspark/python/lib/pyspark.zip holds what is in …/pyspark itself.
     home = Path(installed.origin).resolve().parent
     return (
         remaining_path if all(home in Path(entry).resolve().parents for entry in archives) else path

@@ -134,7 +134,7 @@ def _exact_value(value: Any, data_type: DataType) -> object | None:
     if data_type.root not in _ROOTS.get(value_class, ()):
         return None
     if value_class is Decimal:
-        return _decimal(value, data_type)
+        return _exact_decimal(value, data_type)
     if value_class is datetime.datetime:
         return _nanos(value, data_type)
     if value_class is datetime.date:
@@ -143,7 +143,7 @@ def _exact_value(value: Any, data_type: DataType) -> object | None:
     return exact
 
 
-def _decimal(value: Decimal, data_type: DataType) -> Decimal | None:
+def _exact_decimal(value: Decimal, data_type: DataType) -> Decimal | None:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or -exponent > data_type.scale:
         return None

@@ -317,12 +317,12 @@ class TopicStream:
             self._new_progress.append(progress)
 
     def _wait_for_newest_offsets(self, start: Offsets, newest_offsets: Offsets) -> Offsets:
-        """Wait until no newest offset lies before one that the job has read; return the newest.
+        """Wait until no newest offset is before one that the job has read; return the newest.
 
         The stream asks the brokers again for a while.
 
         Raises:
-            WrongSourceError: an offset still lies before, and a loss is an error.
+            WrongSourceError: such an offset remains, and a loss is an error.
         """
         deadline_s = self.clock.steady_seconds() + self.patience_s
         while (

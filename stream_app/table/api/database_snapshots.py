@@ -1,6 +1,6 @@
 """The files of database snapshots: ``DATABASE.db/stream-app/transactions/EPOCH-JOB.json``.
 
-The folder has no schema, so no catalog takes it for a table. It lies in no table's folder, so no
+The folder has no schema, so no catalog takes it for a table. It is in no table's folder, so no
 removal of orphan files sees it. The job that has recorded a database snapshot deletes the file as
 soon as one of the table snapshots in it has expired.
 """

@@ -198,9 +198,9 @@ class ChangelogCheck:
     def _difference_finding(self, bucket_id: BucketId, differences: RowDifferences) -> Finding:
         return Finding(
             kind=FindingKind.CHANGELOG,
-            problem=f"{differences.missing_count} rows that the changes lead to are not in the "
-            f"table, {differences.wrong_count} have other values there, and "
-            f"{differences.unexpected_count} of the table are not what they lead to, such as "
+            problem=f"{differences.missing_count} rows to which the changes lead are not in the "
+            f"table, {differences.wrong_count} have other values there, and to "
+            f"{differences.unexpected_count} rows of the table no change leads, such as "
             f"{differences.example}",
             where=self._table.paths.bucket_folder(*bucket_id),
             fix=_LOST_ROWS_FIX if not self.changelog_replay.producer.writes else _DISAGREEMENT_FIX,

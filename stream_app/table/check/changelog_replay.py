@@ -285,7 +285,7 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
         snapshot_id: schema_of(snapshot.schema_id).core_options.changelog_producer
         for snapshot_id, snapshot in changes.items()
     }
-    # Step 3.
+    # step 3
     snapshot_range = replay_range(
         [
             VersionChanges(

@@ -3,7 +3,7 @@
 A table with an index of all keys has one row of a key in all partitions. So its rows are compared
 by key alone, in a table without partitions, whose buckets are the shares of the index. With
 ``bucket = -2`` a key may have rows in a bucket, and newer ones in ``bucket-postpone``. So the rows
-are written again, to a table whose buckets are the key shares of the writers. Such a table lies on
+are written again, to a table whose buckets are the key shares of the writers. Such a table is on
 local disk for as long as the comparison takes.
 """
 

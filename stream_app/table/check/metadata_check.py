@@ -119,7 +119,7 @@ class MetadataCheck:
         if (schema_id := snapshot.schema_id) not in self._presence.schemas():
             yield Finding(
                 kind=FindingKind.SCHEMA,
-                problem=f"schema {schema_id}, of which the version is, is missing",
+                problem=f"the version has schema {schema_id}, which the table lacks",
                 where=version.path,
                 fix=f"restore schema/schema-{schema_id} from a backup",
             )
@@ -135,9 +135,10 @@ class MetadataCheck:
             if stored_snapshot is not None and not is_same:
                 yield Finding(
                     kind=FindingKind.SNAPSHOTS,
-                    problem="the tag is of another snapshot than the one that has its number",
+                    problem=f"the tag's snapshot {snapshot.snapshot_id} is not the table's "
+                    "snapshot of this number",
                     where=version.path,
-                    fix="delete the tag: the table was rolled back behind it: "
+                    fix="delete the tag, which a rollback to an earlier snapshot has left: "
                     "stream-app delete-tag",
                 )
             if not is_same:  # else the snapshot's own turn checks it

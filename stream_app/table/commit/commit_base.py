@@ -14,7 +14,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(frozen=True, slots=True)
 class CommitBase:
-    """The snapshot and the schema on which a commit stands.
+    """The snapshot and the schema on which a commit is based.
 
     Attributes:
         snapshot: the latest snapshot; None without snapshots.

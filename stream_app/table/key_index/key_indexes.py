@@ -1,6 +1,6 @@
 """Provides a key share's index at a snapshot: built from the table, then advanced by snapshots.
 
-An index is a function of the table at that snapshot, and lies on the executor's local disk. Any
+An index is a function of the table at that snapshot, and is on the executor's local disk. Any
 executor can build it. An executor without an index reads the keys of all files. An executor with an
 older index reads the keys of files that were added since. Compactions move no key. If a snapshot in
 between has expired, or has overwritten files, the index is rebuilt.

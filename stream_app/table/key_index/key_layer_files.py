@@ -174,8 +174,8 @@ class ShareFiles:
         return now_ms - int(self._path(span).stat().st_mtime * 1000)
 
     def _path(self, span: LayerSpan) -> Path:
-        start = _ALL if span.start is None else _text(span.start)
-        return self.folder / f"{start}-{_text(span.end)}-{span.row_count}{_SUFFIX}"
+        start = _ALL if span.start is None else _version_name(span.start)
+        return self.folder / f"{start}-{_version_name(span.end)}-{span.row_count}{_SUFFIX}"
 
 
 @contextlib.contextmanager
@@ -187,7 +187,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         yield
 
 
-def _text(version: LayerSnapshot) -> str:
+def _version_name(version: LayerSnapshot) -> str:
     return f"{version.snapshot_id}_{version.name}"
 
 

@@ -89,7 +89,7 @@ class KeyPlacement:
             self._share = share
         placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
         while len(refused_indices := placed_rows.unmovable_indices):
-            self.refused.append(_refusal(rows, refused_indices))
+            self.refused.append(_refused_records(rows, refused_indices))
             rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused_indices)))
             placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
         if rows.num_rows:
@@ -101,7 +101,7 @@ class KeyPlacement:
         return rows if is_accepted.all() else rows.filter(pa.array(is_accepted))
 
 
-def _refusal(rows: pa.RecordBatch, refused_indices: Int64s) -> pa.RecordBatch:
+def _refused_records(rows: pa.RecordBatch, refused_indices: Int64s) -> pa.RecordBatch:
     indices = pa.array(refused_indices)
     names = rows.column(UNCHANGED).take(indices)
     texts = pc.binary_join_element_wise(

@@ -4,7 +4,7 @@ An overwrite may run beside the table's jobs, and also replaces rows that the jo
 the partitions before. As in Paimon, no changelog has the change, and a partition gets the number of
 buckets that the option has. With ``bucket = -2`` the number follows from the partition's rows, or
 ``postpone.batch-write-fixed-bucket`` lets the rows wait. New files of a bucket that do not overlap
-lie on the highest level, so that every reader sees their rows at once.
+are on the highest level, so that every reader sees their rows at once.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#overwritePartition`,
 `table/sink/PostponeFixedBucketWriteBuilder.java`.

@@ -43,13 +43,13 @@ def rows_of_table(
             )
     schema = arrow_schema(table.schema.fields)
     columns = [
-        _column(table, field, rows, schema.field(field.name).type, constants)
+        _field_column(table, field, rows, schema.field(field.name).type, constants)
         for field in table.schema.fields
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _column(
+def _field_column(
     table: FileStoreTable,
     field: DataField,
     rows: pa.Table,
@@ -66,11 +66,11 @@ def _column(
             values = pa.chunked_array([pa.nulls(rows.num_rows, arrow_type)])
         column = values.cast(arrow_type).combine_chunks()
         if _infinity_count(column) > _infinity_count(values):
-            raise _refusal(table, field, "a number is out of the range of FLOAT")
+            raise _misfit_error(table, field, "a number is out of the range of FLOAT")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise _refusal(table, field, str(error)) from error
+        raise _misfit_error(table, field, str(error)) from error
     if column.null_count and not field.data_type.nullable:
-        raise _refusal(table, field, f"{column.null_count} values are missing")
+        raise _misfit_error(table, field, f"{column.null_count} values are missing")
     _check_lengths(table, field, column)
     return column
 
@@ -91,23 +91,23 @@ def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) ->
     else:
         return
     if max_length is not None and max_length > field.data_type.length:
-        raise _refusal(table, field, f"a value has a length of {max_length}")
+        raise _misfit_error(table, field, f"a value has a length of {max_length}")
 
 
 def _check_vectors(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
     bounds = pc.min_max(pc.list_value_length(column))
     for length in (bounds["min"].as_py(), bounds["max"].as_py()):
         if length not in (None, field.data_type.length):
-            raise _refusal(table, field, f"a value has {length} elements")
+            raise _misfit_error(table, field, f"a value has {length} elements")
     if column.flatten().null_count:
-        raise _refusal(table, field, "an element of a vector is null")
+        raise _misfit_error(table, field, "an element of a vector is null")
 
 
 def _check_variants(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
     try:
         variant_texts(column)
     except MalformedVariantError as error:
-        raise _refusal(table, field, str(error)) from error
+        raise _misfit_error(table, field, str(error)) from error
 
 
 def _infinity_count(values: pa.Array | pa.ChunkedArray) -> int:
@@ -118,7 +118,7 @@ def _infinity_count(values: pa.Array | pa.ChunkedArray) -> int:
     return int(pc.sum(pc.is_inf(values)).as_py() or 0) if pa.types.is_floating(values.type) else 0
 
 
-def _refusal(table: FileStoreTable, field: DataField, problem: str) -> UsageError:
+def _misfit_error(table: FileStoreTable, field: DataField, problem: str) -> UsageError:
     return UsageError(
         f"rows do not fit column {field.name!r} of type {field.data_type}: {problem}",
         where=table.location,

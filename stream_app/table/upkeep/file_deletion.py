@@ -289,7 +289,7 @@ class FileCollector:
         """Add data files and the files beside them.
 
         Raises:
-            UnsupportedTableError: a file lies on another file system than the table.
+            UnsupportedTableError: a file is on another file system than the table.
         """
         self._add_files(self.files.data, entries)
 

@@ -108,7 +108,7 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
     except UsageError:
         withdraw_rollbacks(table)  # left by crashed rollbacks, which would block the expiry
         raise
-    versions = _versions(table, target)
+    versions = _versions_of_table(table, target)
     files = FilesToDelete()
     if not versions.is_empty():
         try:
@@ -183,7 +183,7 @@ def _announce(
         # Announce first, then check. Expiring, tagging and following use the opposite order, so one
         # side sees the conflict.
         _check_no_expiry(table, plan.target)
-        versions = _versions(table, plan.target)
+        versions = _versions_of_table(table, plan.target)
         if replace(versions, consumers=()) != replace(plan.versions, consumers=()):
             raise _changed_error(table, "snapshots, tags or changelogs have changed")
         if not resets_consumers:
@@ -227,7 +227,7 @@ def _check_target(table: FileStoreTable, target: int) -> None:
         )
 
 
-def _versions(table: FileStoreTable, target: Snapshot) -> RollbackVersions:
+def _versions_of_table(table: FileStoreTable, target: Snapshot) -> RollbackVersions:
     now_ms = table.clock.now_ms()
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return rollback_versions(

@@ -164,7 +164,7 @@ class HiddenChangesOfBucket:
 
     @property
     def _next_file_number(self) -> int:
-        file_numbers = (_numbers(self._path(entry))[1] for entry in self._bucket_entries())
+        file_numbers = (_numbers_in_name(self._path(entry))[1] for entry in self._bucket_entries())
         return 1 + max(file_numbers, default=-1)
 
     def _numbered_rows(self) -> list[pa.RecordBatch]:
@@ -202,7 +202,7 @@ class HiddenChangesOfBucket:
     def _read(self, path: str, entry: IndexManifestEntry) -> HiddenRows:
         reader = self.table.bucket_files(self.partition, self.bucket).reader
         rows = pa.concat_batches(
-            list(reader.read(path, _as_data_file(entry.index_file, *_numbers(path))))
+            list(reader.read(path, _as_data_file(entry.index_file, *_numbers_in_name(path))))
         )
         starts = integer_view(rows.column(self.columns.valid_from))
         return HiddenRows(rows, pc.max(starts).as_py())
@@ -249,7 +249,7 @@ def files_to_merge(row_counts: Sequence[int], row_count: int) -> list[int]:
     return indices
 
 
-def _numbers(path: str) -> tuple[int, int]:
+def _numbers_in_name(path: str) -> tuple[int, int]:
     """Return the schema's id and the file number in a file's name.
 
     Raises:

@@ -67,7 +67,7 @@ class PostponedShareAssigner:
 
 
 class PostponedWrite(TableWrite):
-    """A `TableWrite` of key shares, whose files all lie in ``bucket-postpone``."""
+    """A `TableWrite` of key shares, whose files are all in ``bucket-postpone``."""
 
     def finish_bucket(self) -> None:
         """Finish a key share, whose changes name ``bucket-postpone`` as their bucket."""

@@ -98,7 +98,7 @@ def put_metadata(member_count: int, cursor: int, nodes: NodeBuffers, buffers: Me
 def _put_container(
     node: int, data: int, container_end: int, nodes: NodeBuffers, buffers: MemberBuffers
 ) -> int:
-    """Write the header of a container whose content lies from `data` to `container_end`."""
+    """Write the header of a container whose content extends from `data` to `container_end`."""
     is_object = number_at(nodes.kinds + 8 * node) == OBJECTS
     size = number_at(nodes.sizes + 8 * node)
     width = _width(container_end - data)

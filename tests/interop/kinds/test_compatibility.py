@@ -109,7 +109,7 @@ means: rows and changes are those of an oracle in Python.
   merge-on-read (`test_merge_on_read.py`) and the order of snapshots (`test_snapshot_ordering.py`). Java 1.4 reads
   null keys, and compacts tables with merge-on-read. PyPaimon and paimon-rust read both. With the order of snapshots
   all three read the right rows after a compaction; before it, they order rows by the rows' own sequence numbers.
-* Columns of type ARRAY, MAP and ROW stand in tables of their own (`tests/interop/columns/test_nested_columns.py`). Java
+* Columns of type ARRAY, MAP and ROW are in tables of their own (`tests/interop/columns/test_nested_columns.py`). Java
   and stream_app write and compact them in turns, with functions that merge them. Java and PyPaimon read them.
 * So do columns of VARIANT (`test_variant_columns.py`), plain and shredded. PyPaimon and paimon-rust read
   plain ones.

@@ -103,8 +103,8 @@ def test_a_compaction_that_alters_a_row_is_found_without_a_changelog(tmp_path: P
     rewrite_compacted(table, lambda rows: set_value(rows, "v", "2", row=5))
     (finding,) = of_replay(table)
     assert finding.problem == (
-        "0 rows that the changes lead to are not in the table, 1 have other values there, and 0 "
-        "of the table are not what they lead to, such as k = 6"
+        "0 rows to which the changes lead are not in the table, 1 have other values there, and to "
+        "0 rows of the table no change leads, such as k = 6"
     )
     assert "a compaction has lost or altered rows" in finding.fix
     assert finding.where.endswith("bucket-0")
@@ -140,9 +140,9 @@ def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) ->
     rewrite_compacted(table, with_the_deleted)
     (finding,) = of_replay(table)
     assert finding.problem.startswith(
-        "1 rows that the changes lead to are not in the table, 0 have"
+        "1 rows to which the changes lead are not in the table, 0 have"
     )
-    assert "and 1 of the table are not what they lead to" in finding.problem
+    assert "and to 1 rows of the table no change leads" in finding.problem
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from stream_app.table.storage_errors import storage_error
     [
         (errno.ENOSPC, 1, "free space on the disk"),
         (errno.EDQUOT, 1, "quota"),
-        (errno.ENOENT, 1, "see that it is there"),
+        (errno.ENOENT, 1, "see that it and its folder exist"),
         (errno.EIO, 1, "mounted and sound"),
         (errno.EACCES, 2, "the user of this process"),
         (errno.EPERM, 2, "the user of this process"),

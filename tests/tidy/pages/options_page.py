@@ -77,12 +77,12 @@ Every format takes these options, beside its own ones below and in the same sect
 _FORMAT = """\
 ## Options of `{name}`
 
-They stand under `source.{section}`, {introduction}
+Their section is `source.{section}`, {introduction}
 """
 _TABLE = """\
 ## Options of a table
 
-They stand under `table.options`. A new table stores them in its schema. For an existing table they
+Their section is `table.options`. A new table stores them in its schema. For an existing table they
 hold for this job alone, with priority over its schema. Options marked *fixed* and all `fields.*`
 are the table's alone: its readers and writers merge rows alike. A job that says another value
 does not start; `stream-app alter --set` changes most of them.

@@ -119,6 +119,7 @@ def test_every_recipe_is_tried() -> None:
     assert recipes().keys() == CLAIMS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_recipe_does_what_it_promises(name: str) -> None:
     claim = CLAIMS[name]

@@ -67,7 +67,7 @@ checks of every snapshot, tag and changelog of the table and of its branches:
   consumers    whether the next snapshot exists or is still to come
   manifests    readable; lists and counts agree with them; merged ones have the same entries; each
                deletion has its file
-  levels       files of a level above 0 do not overlap, and lie in the right bucket
+  levels       files of a level above 0 do not overlap, and are in the right bucket
   files        existence and size; then, row by row: counts, key order and range, sequence numbers,
                bucket and partition of each row, statistics, deletion vectors
   waiting-rows rows that readers, or followers of the changelog, get only when their compaction is

@@ -191,7 +191,7 @@ def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
     _print_remarks(table, source)
-    names = _names(topic, facts, messages)
+    names = _source_names(topic, facts, messages)
     return _job_draft(args, source, names, table, f"the messages of the topic {args.from_topic}")
 
 
@@ -279,7 +279,7 @@ def settings_without_secrets(source_config: SourceConfig) -> dict[str, str]:
     return {key: value for key, value in source_config.kafka_options.items() if not is_secret(key)}
 
 
-def _names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[str, str]:
+def _source_names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[str, str]:
     """Return the database and the name of the source table, or of the topic.
 
     Raises:

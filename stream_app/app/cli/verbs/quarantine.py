@@ -315,8 +315,8 @@ def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         time = time_text(record.timestamp)
         yield f"{record.place}{'' if time is None else f', {time}'} ({record.file})"
         yield f"  {record.kind}: {record.reason}"
-        yield f"  key:   {_text(record.key)}"
-        yield f"  value: {_text(record.value)}"
+        yield f"  key:   {_text_of_bytes(record.key)}"
+        yield f"  value: {_text_of_bytes(record.value)}"
 
 
 def _as_json(record: QuarantinedRecord) -> Mapping[str, object]:
@@ -333,7 +333,7 @@ def _as_json(record: QuarantinedRecord) -> Mapping[str, object]:
     return document
 
 
-def _text(data: bytes | None) -> str:
+def _text_of_bytes(data: bytes | None) -> str:
     return "null" if data is None else data.decode(errors="backslashreplace")
 
 

@@ -44,7 +44,7 @@ EPILOG = (
     "  missing, unreadable   see the reason\n"
     "  loading     its first load from the database has not ended\n"
     "  refused     the job stores no row of this table of the source: see the reason\n"
-    "Below the tables stand the latest database snapshot, if the job keeps some, and the job's "
+    "Below the tables are the latest database snapshot, if the job keeps some, and the job's "
     "warnings:\nof columns that lose something, for example.\n\n"
     "examples:\n"
     "  stream-app status --conf conf/shop-database.toml\n"

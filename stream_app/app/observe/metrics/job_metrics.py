@@ -161,7 +161,7 @@ class JobMetrics:
             for kind, meaning in (
                 (DriftKind.UNKNOWN, "Records with a column that the table does not have."),
                 (DriftKind.MISSING, "Records without a column of the table."),
-                (DriftKind.CUT, "Records with a time of which a column cuts digits off."),
+                (DriftKind.CUT, "Records with a time whose last digits a column cuts off."),
             )
         }
         self._snapshots = self._table_counter("snapshots", "Snapshots that were committed.", "kind")

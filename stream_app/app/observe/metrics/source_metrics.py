@@ -128,8 +128,8 @@ class SourceMetrics:
             self._lag = lag
             self._set_table_lags(lags)
         if self._knows_source:
-            for table in {table for table, _ in dict(self._newest_s)}:
-                self._export_age(table)
+            for table_label in {table_label for table_label, _ in dict(self._newest_s)}:
+                self._export_age(table_label)
         for partition, partition_lag in lags.items():
             if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
                 self._partitions.add(partition)

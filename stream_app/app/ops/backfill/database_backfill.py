@@ -115,7 +115,7 @@ class DatabaseBackfill:
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
         source_side = database_side(self.database, self.source, self.table.schema)
         table_side, label = newest_side(self.table, source_side.columns), source_side.label
-        # Step 2.
+        # step 2
         comparison = compare_sums(
             table_side, source_side, wait_s=self.wait_s, clock=self.table.clock
         )

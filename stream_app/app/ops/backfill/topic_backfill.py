@@ -115,7 +115,7 @@ class TopicBackfill:
                 self.source_config, [(ends, omissions)], self.progress, self.since_ms
             )
             messages = covered_records.noting_covered(own_messages(batches, self.splitter), users)
-            # Step 2.
+            # step 2
             count = replay_source(
                 source_check,
                 messages,
@@ -126,7 +126,7 @@ class TopicBackfill:
             )
             self._check_messages(omissions)
             is_whole = self.since_ms is None and not omissions.has_gaps
-            # Step 3.
+            # step 3
             changes = TableChanges(
                 table=self.table,
                 source_check=source_check,
@@ -138,7 +138,7 @@ class TopicBackfill:
             if dry_run:
                 for _ in itertools.chain(changes.duplicate_deletes(), changes.bucket_changes()):
                     pass
-            # Step 4.
+            # step 4
             elif files := append.write_buckets(
                 changes.bucket_changes(), changes.duplicate_deletes()
             ):

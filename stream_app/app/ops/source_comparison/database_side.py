@@ -158,7 +158,7 @@ class DatabaseSide:
         """The database's URL, its tables, and the position of its log."""
         url = self.database.url
         position = log_position(self.database.connection, url)
-        return f"{url} {_names(self.relations)}, at {position}"
+        return f"{url} {_relation_names(self.relations)}, at {position}"
 
     def total(self) -> RowSum | None:
         """Return None, because only a query could compute the total."""
@@ -214,7 +214,7 @@ def database_side(
     if missing_keys := [name for name in schema.primary_keys if name not in columns_of[0]]:
         raise UsageError(
             f"the database cannot hash column {missing_keys[0]!r} of the key",
-            where=f"{database.url} {_names(relations)}",
+            where=f"{database.url} {_relation_names(relations)}",
             fix="compare with the topics instead (--conf)",
         )
     queries, digests = [], []
@@ -237,7 +237,7 @@ def database_side(
     )
 
 
-def _names(relations: Sequence[JdbcTable]) -> str:
+def _relation_names(relations: Sequence[JdbcTable]) -> str:
     return ", ".join(f"{relation.schema}.{relation.name}" for relation in relations)
 
 

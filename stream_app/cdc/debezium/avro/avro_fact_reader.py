@@ -118,7 +118,7 @@ class AvroFactReader:
                 part = values.take(pa.array(slice_indices))
                 timed_indices, times, broken_indices = schema.times(part)
                 parts.append((message_indices[slice_indices[timed_indices]], pa.array(times)))
-                # Step 2: a loop over broken messages.
+                # step 2: a loop over broken messages.
                 single_times = [
                     schema.time_of(part[row].as_py()) for row in broken_indices.tolist()
                 ]

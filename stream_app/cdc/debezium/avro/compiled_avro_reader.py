@@ -148,9 +148,9 @@ class CompiledAvroReader:
             return None
         wires = [self._column(reading, messages) for reading in self.readings]
         texts = MessageTexts(
-            ops=_texts(messages, _OP),
-            connectors=_texts(messages, _CONNECTOR),
-            tables=[_texts(messages, path) for path in _TABLES] if self.reads_tables else (),
+            ops=_texts_at(messages, _OP),
+            connectors=_texts_at(messages, _CONNECTOR),
+            tables=[_texts_at(messages, path) for path in _TABLES] if self.reads_tables else (),
         )
         return avro_images(
             messages.is_parsed, texts, (messages.before_at, messages.after_at), wires
@@ -171,7 +171,7 @@ class CompiledAvroReader:
         return leaf_column(reading, leaf, leaf.present)
 
 
-def _texts(messages: AvroMessages, path: tuple[str, ...]) -> pa.Array:
+def _texts_at(messages: AvroMessages, path: tuple[str, ...]) -> pa.Array:
     leaf = messages.texts.get(path)
     return pa.nulls(len(messages.before_at), pa.string()) if leaf is None else leaf_texts(leaf)
 

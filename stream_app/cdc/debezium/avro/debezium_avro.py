@@ -45,10 +45,10 @@ from stream_app.cdc.debezium.debezium_options import (
     keeps_nulls,
     parse_options,
 )
-from stream_app.cdc.debezium.decoding.decode_one_by_one import decode_one_by_one
 from stream_app.cdc.debezium.decoding.one_record import TABLE_FIELDS
 from stream_app.cdc.debezium.decoding.parsed_images import decode_images
-from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedRecords
+from stream_app.cdc.debezium.decoding.single_decoding import read_values
+from stream_app.cdc.json_records.batch_outcome import BatchOutcome, ColumnarResult
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.schema_registry_port import Registries, Schemas
@@ -215,8 +215,8 @@ class DebeziumAvro(DebeziumJson):
             parsed_images.images, parsed_images.readings, self._settings, is_flat=False
         )
         drift = self._drift_sightings(plan.drift, images.has_after, ~rows.suspects)
-        records = DecodedRecords(rows, questions, drift)
-        outcome.add_records(records, message_indices[parsed_images.is_parsed])
+        result = ColumnarResult(rows, questions, drift)
+        outcome.add_columnar(result, message_indices[parsed_images.is_parsed])
         is_undecoded = ~parsed_images.is_parsed
         is_undecoded[parsed_images.is_parsed] = rows.suspects
         return is_undecoded
@@ -282,8 +282,8 @@ class DebeziumAvro(DebeziumJson):
                 read_indices.append(value_index)
             except UnreadableRecordError as problem:
                 outcome.refuse({int(message_indices[value_index]): str(problem)})
-        result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
-        outcome.add_result(result, message_indices[read_indices])
+        result = read_values(pa.array(texts, pa.binary()), plan.readings, self._settings)
+        outcome.add_one_by_one(result, message_indices[read_indices])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Step 4: convert Avro keys to JSON objects with the names of their columns."""

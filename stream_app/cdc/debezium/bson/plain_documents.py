@@ -30,7 +30,7 @@ _USUAL_KINDS = (
     ('"$oid"', r'\{\s*"\$oid"\s*:\s*("[0-9a-f]{24}")\s*\}'),
     ('"$numberLong"', r'\{\s*"\$numberLong"\s*:\s*"(0|-?[1-9][0-9]{0,17})"\s*\}'),
     ('"$numberInt"', r'\{\s*"\$numberInt"\s*:\s*"(0|-?[1-9][0-9]{0,17})"\s*\}'),
-    # A date stands behind the numbers, because a date may hold `$numberLong`.
+    # A date comes after the numbers, because a date may hold `$numberLong`.
     ('"$date"', r'\{\s*"\$date"\s*:\s*(0|-?[1-9][0-9]{0,17})\s*\}'),
 )
 """For each kind a mark of its texts, and an expression whose group replaces the match."""
@@ -66,7 +66,7 @@ def plain_documents(
     if not is_unconverted.any():
         return texts, is_unconverted
     single_texts: list[str | None] = []
-    # Step 3: a loop over documents with others within.
+    # step 3: a loop over documents with others within.
     for text in extended.filter(pa.array(is_unconverted)).to_pylist():
         try:
             single_texts.append(plain_document(text, columns))

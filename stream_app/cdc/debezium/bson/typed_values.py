@@ -93,7 +93,7 @@ _KINDS: Mapping[UsualValue, MongoKind] = {
 }
 _NULL = frozenset({UsualValue.NULL})
 _DOCUMENTS = frozenset({UsualValue.NULL, UsualValue.BOOLEAN, UsualValue.NUMBER, UsualValue.LIST})
-"""The forms that are JSON as they stand; a text would need further quotes around its own."""
+"""The forms that are JSON as they are; a text would need further quotes around its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,4 @@
-"""Three ways from a JSON record to images: fast, whole and one by one. Start with `decode_fast`."""
+"""Three ways from a JSON record to images: fast, whole and one by one.
+
+Start with `fast_decoding`.
+"""

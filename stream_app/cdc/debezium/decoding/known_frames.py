@@ -8,8 +8,9 @@ records are compared with it by bytes. Only images remain for the columnar parse
     ╰ start ╯ ╰─╯╰ middle ╯╰─╯╰────────── tail: a pattern of bytes, with an op and digits ────────╯
 
 Both parts are verified. The tail must be members of a JSON object, and the parser must accept each
-image as one object. Then the record is one object with these fields, each once. `decode_fast` calls
-it. `decode_whole` decodes a record without a known frame, say with blanks or with other fields.
+image as one object. Then the record is one object with these fields, each once.
+`fast_decoding` calls it. `whole_decoding` decodes a record without a known frame, say with blanks
+or with other fields.
 
 Source: Debezium `data/Envelope.java` and `connector/AbstractSourceInfo.java` for the fields.
 """

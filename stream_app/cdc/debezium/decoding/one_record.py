@@ -1,6 +1,6 @@
 """Reads one Debezium record, keeping the exact text of every number.
 
-`decode_one_by_one` calls it for the few records that do not parse in columns: broken ones, and
+`single_decoding` calls it for the few records that do not parse in columns: broken ones, and
 those with values of another kind than most records. Its errors describe the problem.
 
 Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
@@ -111,11 +111,11 @@ def origin_in(value: bytes) -> Origin | None:
     if is_envelope(document):
         if document["op"] == "m":
             return None
-        names = _texts(document.get("source"), *TABLE_FIELDS)
+        names = _field_texts(document.get("source"), *TABLE_FIELDS)
     elif OP_FIELD not in document and _is_no_row(document, has_row=False):
         return None
     else:
-        names = _texts(document, *FLAT_FIELDS)
+        names = _field_texts(document, *FLAT_FIELDS)
     if not names[-1]:
         raise UnreadableRecordError(
             "does not name its table: it has neither source.table nor __table (flattened messages "
@@ -124,7 +124,7 @@ def origin_in(value: bytes) -> Origin | None:
     return Origin(*names)
 
 
-def _texts(source: Any, *names: str) -> list[str]:
+def _field_texts(source: Any, *names: str) -> list[str]:
     """Return the texts of the fields, empty for fields that the record lacks."""
     values = (source.get(name) if isinstance(source, dict) else None for name in names)
     return [
@@ -155,7 +155,7 @@ def _read_envelope(
     image, image_name = (before, "before") if op == "d" else (after, "after")
     if image is None:
         raise UnreadableRecordError(f"has op {op!r} and no {image_name!r}")
-    connector, *names = _texts(document.get("source"), "connector", *TABLE_FIELDS)
+    connector, *names = _field_texts(document.get("source"), "connector", *TABLE_FIELDS)
     return RowRecord(op, before, after, _drift(document, columns), connector, table_name(*names))
 
 
@@ -175,7 +175,7 @@ def _read_flattened(document: dict[str, Any], columns: frozenset[str]) -> RowRec
     image = image_of(document, "record", columns)
     before, after = (image, None) if op == "d" else (None, image)
     drift = _drift(document, columns)
-    table = table_name(*_texts(document, *FLAT_FIELDS))
+    table = table_name(*_field_texts(document, *FLAT_FIELDS))
     return RowRecord(op, before, after, drift, "", table, has_op or op == "d")
 
 

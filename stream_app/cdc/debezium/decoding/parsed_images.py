@@ -1,6 +1,6 @@
 """Turns parsed images of Debezium's records into rows, and into questions to the Kafka keys.
 
-`decode_fast`, `decode_whole` and Debezium's Avro share these steps:
+`fast_decoding`, `whole_decoding` and Debezium's Avro share these steps:
 
 1. Put back unchanged TOAST values from the before-images.
 2. Make rows of the images (`images`).
@@ -91,7 +91,7 @@ def decode_images(
 ) -> tuple[StackedImages, ImageRows, KeyQuestions]:
     """Return the images with unchanged values restored, their rows, and questions to the keys."""
     has_old_values = not (settings.row_rules.before_has_key_only or is_flat)
-    # Step 1.
+    # step 1
     images = restore_images(
         parsed_images.images,
         readings,

@@ -174,12 +174,12 @@ def _conversion(reading: ColumnReading, avro_kind: str) -> _AvroConversion | Non
         return None
     family = reading.family
     if avro_kind in ("int", "long") and family in _NUMBER_FAMILIES:
-        return JsonKind.NUMBER, _numbers(pa.int64()), reading, pa.int64()
+        return JsonKind.NUMBER, _numbers_as(pa.int64()), reading, pa.int64()
     if avro_kind in ("int", "long", "float", "double") and family is Family.FLOAT:
         wire_type: Any = reading.wire_type(JsonKind.NUMBER)
-        return JsonKind.NUMBER, _numbers(wire_type), reading, wire_type
+        return JsonKind.NUMBER, _numbers_as(wire_type), reading, wire_type
     if avro_kind == "boolean" and family in (Family.BOOLEAN, Family.INTEGER, Family.STRING):
-        return JsonKind.BOOLEAN, _numbers(pa.bool_()), reading, pa.bool_()
+        return JsonKind.BOOLEAN, _numbers_as(pa.bool_()), reading, pa.bool_()
     if avro_kind in ("string", "enum"):
         return _of_text(reading, avro_kind)
     if avro_kind in ("bytes", "fixed"):
@@ -188,7 +188,7 @@ def _conversion(reading: ColumnReading, avro_kind: str) -> _AvroConversion | Non
 
 
 def _of_text(reading: ColumnReading, avro_kind: str) -> _AvroConversion | None:
-    as_wire = _texts if avro_kind == "string" else _symbols
+    as_wire = _string_texts if avro_kind == "string" else _enum_texts
     if reading.family is Family.DECIMAL and reading.encoding is not Encoding.BASE64:
         parsed_type = parse_type(reading.arrow_type)
 
@@ -235,7 +235,7 @@ def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
     return None
 
 
-def _numbers(data_type: pa.DataType) -> AsWire:
+def _numbers_as(data_type: pa.DataType) -> AsWire:
     def as_wire(leaf: AvroLeaf) -> pa.Array:
         values = leaf.numeric_values()
         return values if values.type == data_type else values.cast(data_type, safe=False)
@@ -243,12 +243,12 @@ def _numbers(data_type: pa.DataType) -> AsWire:
     return as_wire
 
 
-def _texts(leaf: AvroLeaf) -> pa.Array:
+def _string_texts(leaf: AvroLeaf) -> pa.Array:
     # Bytes that are not UTF-8 become null.
     return cast_isolating(leaf.binary(), pa.string())
 
 
-def _symbols(leaf: AvroLeaf) -> pa.Array:
+def _enum_texts(leaf: AvroLeaf) -> pa.Array:
     symbols = pa.array(leaf.avro_type.symbols, pa.string())
     symbol_indices = leaf.numeric_values().fill_null(-1).to_numpy()
     return values_at(
@@ -258,7 +258,7 @@ def _symbols(leaf: AvroLeaf) -> pa.Array:
 
 def leaf_texts(leaf: AvroLeaf) -> pa.Array:
     """Return the text of each value, strings [m]; null for bytes that are not UTF-8."""
-    return (_symbols if leaf.avro_type.kind == "enum" else _texts)(leaf)
+    return (_enum_texts if leaf.avro_type.kind == "enum" else _string_texts)(leaf)
 
 
 def avro_texts(values: AvroValues | None, cursor: ValueCursor, is_intact: Bools) -> pa.Array:

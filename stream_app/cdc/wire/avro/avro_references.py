@@ -1,6 +1,6 @@
 """Joins an Avro schema and the schemas to which it refers into one text.
 
-Each type stands where it is first used, so readers of schemas need not follow references. The
+Each type is defined where it is first used, so readers of schemas need not follow references. The
 formats of Avro call it once for each schema.
 
 Source: Apache Avro's specification, "Names"; Confluent's "Schema references".

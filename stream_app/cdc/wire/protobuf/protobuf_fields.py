@@ -108,10 +108,10 @@ _INT32_KINDS = frozenset([FieldKind.INT32, FieldKind.SINT32, FieldKind.SFIXED32]
 def protobuf_fields_of(message: Any) -> Iterator[ProtobufField]:
     """Yield the fields of a message's descriptor."""
     for descriptor in message.fields:
-        yield _field(descriptor)
+        yield _protobuf_field(descriptor)
 
 
-def _field(descriptor: Any) -> ProtobufField:
+def _protobuf_field(descriptor: Any) -> ProtobufField:
     """Return a field; the kind `OTHER` leaves its values to the reader of single messages."""
     name, field_number = descriptor.name, descriptor.number
     is_message = descriptor.message_type is not None
@@ -128,7 +128,7 @@ def _field(descriptor: Any) -> ProtobufField:
                 name, field_number, FieldKind.TIMESTAMP, has_presence=True, choice=choice
             )
         if full_name in _WRAPPERS:
-            inner_field = _field(descriptor.message_type.fields[0])
+            inner_field = _protobuf_field(descriptor.message_type.fields[0])
             return ProtobufField(
                 name,
                 field_number,

@@ -124,7 +124,7 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
     is_counted, is_retract = counted_changes(column, changes), changes.is_any(ChangeOp.RETRACT)
     if pa.types.is_decimal(column.type):
         return _decimal_sum(column, changes, is_counted, is_retract)
-    values = _numbers(column)[changes.rows]
+    values = _widened_values(column)[changes.rows]
     signed = np.where(
         is_counted, np.where(is_retract, -values, values), np.array(_NEUTRAL, values.dtype)
     )
@@ -152,7 +152,7 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     is_counted, is_retract = counted_changes(column, changes), changes.is_any(ChangeOp.RETRACT)
     if pa.types.is_decimal(column.type):
         return _decimal_product(column, changes, is_counted, is_retract)
-    values = _numbers(column)[changes.rows]
+    values = _widened_values(column)[changes.rows]
     is_integer = not pa.types.is_floating(column.type)
     if is_integer and not is_retract.any():
         factors = np.where(is_counted, values, 1)
@@ -177,7 +177,7 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     return _array(result, has_value, column.type)
 
 
-def _numbers(column: pa.Array) -> _Values:
+def _widened_values(column: pa.Array) -> _Values:
     values = stored_numbers(column)
     return values if pa.types.is_floating(column.type) else values.astype(np.int64)
 

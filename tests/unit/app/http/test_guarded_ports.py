@@ -192,6 +192,7 @@ def test_the_metrics_port_speaks_http(ports: Ports) -> None:
         assert response(request).split(b" ")[1] == status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stages", "goes"),
     [

@@ -122,6 +122,7 @@ def test_promtool_finds_the_rules_right() -> None:
     subprocess.run([_PROMTOOL, "check", "rules", str(RULES)], check=True, timeout=120)
 
 
+@pytest.mark.slow
 @with_promtool
 def test_each_alert_fires_when_it_should() -> None:
     assert _PROMTOOL is not None

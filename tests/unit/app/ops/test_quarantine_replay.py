@@ -119,6 +119,7 @@ def state(changes: list[Change]) -> list[tuple[int, str]]:
     return sorted((key, value) for key, value in dict(changes).items() if value is not None)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.none() | st.sampled_from("ab")), min_size=1),
     st.data(),

@@ -79,6 +79,7 @@ def test_one_table_of_a_database_keeps_versions(tmp_path: Path) -> None:
     assert not job.held()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -162,6 +163,7 @@ def hidden_files(table: FileStoreTable) -> list[IndexFileMeta]:
     return [entry.index_file for entry in entries if entry.holds_hidden_changes]
 
 
+@pytest.mark.slow
 def test_hidden_changes_are_few_files_and_go_when_they_are_old(tmp_path: Path) -> None:
     late = {"orders.options.history.late-changes": TableSetting("10 s")}
     job = DatabaseJob(tmp_path, tables=HISTORY | late)

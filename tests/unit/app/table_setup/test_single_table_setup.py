@@ -68,7 +68,7 @@ def test_a_table_without_a_chosen_number_of_buckets_has_what_its_keys_need(tmp_p
 @pytest.mark.parametrize(
     ("warehouse", "kind", "complaint"),
     [
-        ("/proc/nowhere", StorageError, "see that it is there, and the folder that it lies in"),
+        ("/proc/nowhere", StorageError, "see that it and its folder exist"),
         ("{folder}/job.toml", UsageError, "a part of the path is a file"),
         ("{folder}/" + "x" * 300, NoAccessError, "give a shorter name"),
     ],

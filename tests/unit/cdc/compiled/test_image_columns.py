@@ -257,6 +257,7 @@ def test_too_many_cells_are_declined_before_they_take_memory() -> None:
     assert image_layout.parse(np.zeros(100, np.uint8), places, places) is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
 @pytest.mark.parametrize("seed", range(4))
 def test_no_byte_behind_the_message_is_read(seed: int) -> None:
@@ -282,6 +283,7 @@ def test_no_byte_behind_the_message_is_read(seed: int) -> None:
     assert parsed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
 @pytest.mark.parametrize("seed", range(6))
 def test_no_byte_behind_whole_messages_is_read(seed: int) -> None:

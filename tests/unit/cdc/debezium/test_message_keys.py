@@ -74,6 +74,7 @@ KEYS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(KEYS, max_size=12), st.booleans())
 def test_names_are_those_that_a_parser_finds(keys: list[object], is_enveloped: bool) -> None:
     raw = [

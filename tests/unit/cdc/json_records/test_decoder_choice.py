@@ -57,6 +57,7 @@ def test_where_no_code_can_be_kept_arrays_decode(tmp_path: Path) -> None:
     assert auto.startswith("arrays (Numba has no folder for its code: set NUMBA_CACHE_DIR")
 
 
+@pytest.mark.slow
 def test_code_is_compiled_once(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     log_lines(NUMBA_CACHE_DIR=str(tmp_path))

@@ -129,6 +129,7 @@ def _debezium(rng: random.Random) -> str:
     return f'{head},"data":{data}}}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "make"), [("cloudevents", _plain), ("debezium-cloudevents", _debezium)]
 )

@@ -16,24 +16,24 @@ from stream_app.cdc.debezium.decoding.one_record import EnvelopedRecord, RowReco
 from stream_app.cdc.debezium.decoding.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
 from stream_app.cdc.debezium.placeholders import Placeholder
-from stream_app.cdc.json_records.batch_outcome import RecordsResult
+from stream_app.cdc.json_records.batch_outcome import OneByOneResult
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
 from stream_app.cdc.rows.record_images import Cell
 
 
 @dataclass(slots=True)
-class DebeziumResult(RecordsResult):
+class DebeziumOneByOneResult(OneByOneResult):
     """The results of records; those in `enveloped` are unread, in a schema envelope."""
 
     enveloped: list[tuple[int, EnvelopedRecord]] = field(default_factory=list)
 
 
-def decode_one_by_one(
+def read_values(
     values: pa.Array, readings: tuple[ColumnReading, ...], settings: DecodeSettings
-) -> DebeziumResult:
+) -> DebeziumOneByOneResult:
     """Read each value, binary [n], independently."""
     question_by_record: dict[int, int] = {}
-    result = DebeziumResult(question_by_record=question_by_record)
+    result = DebeziumOneByOneResult(question_by_record=question_by_record)
     keys = frozenset(reading.name for reading in readings if reading.is_key)
 
     def read_value(value_index: int, value: bytes) -> Change | Truncate | NoRow | None:

@@ -1,8 +1,8 @@
 """Debezium records of one shape → rows, in columns from the bytes to the table's types.
 
-`debezium_json` calls it for records that `decode_fast` declines. It parses all values at once, as
+`debezium_json` calls it for records that `fast_decoding` declines. It parses all values at once, as
 the JSON kinds of the group's shape; `parsed_images` makes the rows. It judges no record: it reports
-an odd one as a suspect without rows, which `decode_one_by_one` then reads.
+an odd one as a suspect without rows, which `single_decoding` then reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stream_app.cdc.debezium.decoding.parsed_images import (
     framed_images,
 )
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
-from stream_app.cdc.json_records.batch_outcome import DecodedRecords
+from stream_app.cdc.json_records.batch_outcome import ColumnarResult
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.drift_search import (
     NO_CLASS,
@@ -44,9 +44,9 @@ from stream_app.cdc.rows.images import Images, StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
 
 
-def decode_whole(
+def decode_as_shape(
     values: pa.Array, shape: RecordShape, settings: DecodeSettings
-) -> DecodedRecords | None:
+) -> ColumnarResult | None:
     """Decode the values in one pass, or return None if they do not parse as this shape.
 
     Args:
@@ -56,13 +56,13 @@ def decode_whole(
     parsed_images = parse(values, shape, settings)
     if parsed_images is None or _holds_base64_beside_numbers(values, shape, is_flat=shape.is_flat):
         return None
-    return _records_by_names(values, values, parsed_images, shape, settings)
+    return _result_by_names(values, values, parsed_images, shape, settings)
 
 
 def decode_framed(
     values: pa.Array, framed_records: FramedRecords, shape: RecordShape, settings: DecodeSettings
-) -> DecodedRecords | None:
-    """Decode the images in `framed_records` as `decode_whole` does; None also for a flat shape."""
+) -> ColumnarResult | None:
+    """Decode the images of framed records as `decode_as_shape` does; None also for a flat shape."""
     if shape.is_flat:
         return None
     columns = parse_objects(framed_records.images, pa.schema(shape.fields))
@@ -77,16 +77,16 @@ def decode_framed(
         columns,
         settings,
     )
-    return _records_by_names(values, framed_records.joined_images(), parsed_images, shape, settings)
+    return _result_by_names(values, framed_records.joined_images(), parsed_images, shape, settings)
 
 
-def _records_by_names(
+def _result_by_names(
     values: pa.Array,
     named_parts: pa.Array,
     parsed_images: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
-) -> DecodedRecords:
+) -> ColumnarResult:
     """Make the rows of parsed records, and find by their names the columns that differ.
 
     Args:
@@ -98,7 +98,7 @@ def _records_by_names(
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
         drift = _find_drift(values, named_parts, images, image_rows.suspects, settings.policy)
-    return DecodedRecords(image_rows, questions, drift)
+    return ColumnarResult(image_rows, questions, drift)
 
 
 def _inner_names(images: StackedImages) -> Int64s:

@@ -2,7 +2,7 @@
 
 `debezium_json` tries this way first, because it is the fastest. Of records with a known frame
 (`known_frames`), machine code or the columnar parser reads the images. Machine code reads flattened
-records too. `decode_whole` and `decode_one_by_one` take the messages that this way declines.
+records too. `whole_decoding` and `single_decoding` take the messages that this way declines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, a
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting_limit import NESTING_MAX, are_too_deep
-from stream_app.cdc.debezium.decoding.decode_whole import decode_framed
 from stream_app.cdc.debezium.decoding.known_frames import FramedTails, KnownFrames
 from stream_app.cdc.debezium.decoding.one_record import document_images_of
 from stream_app.cdc.debezium.decoding.parsed_images import (
@@ -31,7 +30,8 @@ from stream_app.cdc.debezium.decoding.parsed_images import (
     flat_images,
     framed_images,
 )
-from stream_app.cdc.json_records.batch_outcome import DecodedPart, DecodedRecords
+from stream_app.cdc.debezium.decoding.whole_decoding import decode_framed
+from stream_app.cdc.json_records.batch_outcome import ColumnarPart, ColumnarResult
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, SchemaGroup
 from stream_app.cdc.json_records.dialect import DocumentImages
 from stream_app.cdc.json_records.layout_chooser import LayoutChooser, objects_in
@@ -78,8 +78,8 @@ class LaidOutShape(NamedTuple):
     layout: ImageLayout
 
 
-class MarkedRecords(NamedTuple):
-    """Parsed records, with marks of how their columns differ from the table's.
+class DriftMarks(NamedTuple):
+    """Marks of how the columns of parsed records differ from the table's.
 
     Attributes:
         indices: int64 [m]; the indices of the records among the values.
@@ -92,7 +92,7 @@ class MarkedRecords(NamedTuple):
 
 def decode_group_fast(
     values: pa.Array, group: FastGroup, settings: DecodeSettings
-) -> DecodedPart | None:
+) -> ColumnarPart | None:
     """Decode the values that have a known frame; None if they are too few, or of another shape."""
     part = None
     if group.layout_chooser is not None:
@@ -102,7 +102,7 @@ def decode_group_fast(
 
 def _decode_by_frames(
     values: pa.Array, group: FastGroup, settings: DecodeSettings
-) -> DecodedPart | None:
+) -> ColumnarPart | None:
     """Decode the values with a known frame: parse all their images at once."""
     framed_records = group.frames.find_framed(values)
     if framed_records is None:
@@ -116,13 +116,13 @@ def _decode_by_frames(
     if len(indices) == 0:
         return None
     part = values if len(indices) == len(values) else values.take(pa.array(indices))
-    records = decode_framed(part, framed_records, shape, settings)
-    return None if records is None else DecodedPart(indices, records)
+    result = decode_framed(part, framed_records, shape, settings)
+    return None if result is None else ColumnarPart(indices, result)
 
 
 def _decode_by_machine_code(
     values: pa.Array, group: FastGroup, chooser: LayoutChooser, settings: DecodeSettings
-) -> DecodedPart | None:
+) -> ColumnarPart | None:
     """Decode the values that machine code accepts.
 
     A known tail proves nothing of the text before it, which the parser checks.
@@ -132,17 +132,17 @@ def _decode_by_machine_code(
         tails = group.frames.tails(values)
     indices = np.arange(len(values)) if tails is None else tails.indices
     shape = group.learn_shape_at(values, indices, settings.policy)
-    if tails is None and not shape.is_flat:
+    if shape.is_flat:
+        decode = partial(_decode_flat, values)
+    elif tails is not None:
+        decode = partial(_decode_envelopes, values, tails)
+    else:
         return None
     layout = chooser.take_layout(
         shape,
         partial(_layout_of, values, indices[:SAMPLE_ROWS], shape, settings, chooser.layout_class),
     )
-    if layout is None:
-        return None
-    if tails is None or shape.is_flat:
-        return _decode_flat(values, LaidOutShape(shape, layout), settings, chooser)
-    return _decode_envelopes(values, tails, LaidOutShape(shape, layout), settings, chooser)
+    return None if layout is None else decode(LaidOutShape(shape, layout), settings, chooser)
 
 
 def _layout_of(
@@ -188,7 +188,7 @@ def _decode_envelopes(
     laid_out: LaidOutShape,
     settings: DecodeSettings,
     chooser: LayoutChooser,
-) -> DecodedPart | None:
+) -> ColumnarPart | None:
     """Decode envelopes by the images before their known tails."""
     shape, layout = laid_out
     starts = offsets_of(values)[tails.indices].astype(np.int64)
@@ -201,9 +201,9 @@ def _decode_envelopes(
     parsed_images = framed_images(
         tails.frames, codes, ops, image_indices, shape, images.columns, settings
     )
-    marked_records = MarkedRecords(indices, images.marks[selection])
-    records = _records_by_marks(values, marked_records, parsed_images, shape, settings)
-    return DecodedPart(indices, records)
+    drift_marks = DriftMarks(indices, images.marks[selection])
+    result = _result_by_marks(values, drift_marks, parsed_images, shape, settings)
+    return ColumnarPart(indices, result)
 
 
 def _decode_flat(
@@ -211,7 +211,7 @@ def _decode_flat(
     laid_out: LaidOutShape,
     settings: DecodeSettings,
     chooser: LayoutChooser,
-) -> DecodedPart | None:
+) -> ColumnarPart | None:
     """Decode flattened records, each of which is an image."""
     shape, layout = laid_out
     parsed_rows = chooser.accept_parsed(
@@ -227,34 +227,34 @@ def _decode_flat(
     marks = parsed_rows.marks[indices]
     # The image of a delete is that before the change, which may lack columns.
     marks = np.where(parsed_images.images.has_before, marks * _BEFORE_FACTOR, marks)
-    marked_records = MarkedRecords(indices, marks)
-    records = _records_by_marks(values, marked_records, parsed_images, shape, settings)
-    return DecodedPart(indices, records)
+    drift_marks = DriftMarks(indices, marks)
+    result = _result_by_marks(values, drift_marks, parsed_images, shape, settings)
+    return ColumnarPart(indices, result)
 
 
-def _records_by_marks(
+def _result_by_marks(
     values: pa.Array,
-    records: MarkedRecords,
+    drift_marks: DriftMarks,
     parsed_images: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
-) -> DecodedRecords:
+) -> ColumnarResult:
     """Make the rows of parsed records, and find by marks the columns that differ."""
     _, image_rows, questions = decode_images(
         parsed_images, shape.readings, settings, is_flat=shape.is_flat
     )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        marks = np.where(image_rows.suspects, 0, records.marks)
-        drift = _drift_of(values, MarkedRecords(records.indices, marks), settings.policy)
-    return DecodedRecords(image_rows, questions, drift)
+        marks = np.where(image_rows.suspects, 0, drift_marks.marks)
+        drift = _drift_of(values, DriftMarks(drift_marks.indices, marks), settings.policy)
+    return ColumnarResult(image_rows, questions, drift)
 
 
 def _drift_of(
-    values: pa.Array, records: MarkedRecords, policy: ColumnPolicy
+    values: pa.Array, drift_marks: DriftMarks, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
     """Return the unknown and missing columns, read from one record of each sum of marks."""
-    indices, marks = records
+    indices, marks = drift_marks
     sightings: dict[DriftedColumn, Sighting] = {}
     marked_indices = np.flatnonzero(marks)
     _, firsts, counts = np.unique(marks[marked_indices], return_index=True, return_counts=True)

@@ -1,0 +1,102 @@
+"""Parses the head of an envelope up to its known tail: the images before and after a change.
+
+`image_columns` lays out the names and the cells of a table's columns, and calls it. `image_parser`
+parses each image.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.cdc.compiled.cell_values import ImageBuffers, ImageRow, Span
+from stream_app.cdc.compiled.column_names import mark_of
+from stream_app.cdc.compiled.image_parser import SEARCHES_PER_COLUMN, parse_image
+from stream_app.machine_code.compiler import byte_at, compiled, word_at, word_of
+from stream_app.machine_code.json_bytes import COLON, OBJECT_START
+
+_BEFORE, _BEFORE_END = word_of(b'{"before'), word_of(b'":\0\0\0\0\0\0')
+_AFTER, _NULL = word_of(b',"after"'), word_of(b"null\0\0\0\0")
+_TWO_BYTES, _FOUR_BYTES = np.uint64(0xFFFF), np.uint64(0xFFFFFFFF)
+_HEAD_MIN = len('{"before":{},"after":{}')
+_BEFORE_SIZE, _AFTER_SIZE, _NULL_SIZE = len('{"before":'), len(',"after":'), len("null")
+_BRACES, _WORD = len("{}"), 8
+
+
+class HeadPositions(NamedTuple):
+    """The positions of the images in n messages, whose tails the caller has found.
+
+    Attributes:
+        starts, limits: int64 [n]; where each message begins in the data, and where its tail does.
+        before_at, after_at: int64 [n]; the position of each image, or -1.
+        marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
+            the same unknown and missing columns have the same number.
+        is_parsed: bool [n]; false for a declined message.
+    """
+
+    starts: Int64s
+    limits: Int64s
+    before_at: Int64s
+    after_at: Int64s
+    marks: Int64s
+    is_parsed: Bools
+
+
+@compiled
+def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
+    heads: HeadPositions, buffers: ImageBuffers
+) -> int:
+    """Parse ``{"before":…,"after":…`` of each message up to its tail, and fill the heads.
+
+    Each tail begins with a comma and a quote, and has 16 bytes at least.
+
+    Returns:
+        The number of images.
+    """
+    image, stamp = 0, 0
+    for row in range(len(heads.starts)):
+        start, limit = heads.starts[row], heads.limits[row]
+        heads.before_at[row] = heads.after_at[row] = -1
+        heads.is_parsed[row] = False
+        stamp += 2
+        if limit - start < _HEAD_MIN or word_at(start) != _BEFORE:
+            continue
+        if word_at(start + _WORD) & _TWO_BYTES != _BEFORE_END:
+            continue
+        searches = limit - start + SEARCHES_PER_COLUMN * buffers.column_count
+        position, next_image, mark_sum = start + _BEFORE_SIZE, image, 0
+        if byte_at(position) == OBJECT_START:
+            before = parse_image(
+                Span(position, limit, searches), buffers, ImageRow(next_image, stamp)
+            )
+            position, searches = before.position, before.searches
+            if position < 0:
+                continue
+            heads.before_at[row] = next_image
+            next_image, marks = next_image + 1, before.unknown + before.missing
+            mark_sum = mark_of(marks) if marks else 0
+        elif word_at(position) & _FOUR_BYTES == _NULL:
+            position += _NULL_SIZE
+        else:
+            continue
+        if position + _AFTER_SIZE + _BRACES > limit or word_at(position) != _AFTER:
+            continue
+        if byte_at(position + _WORD) != COLON:
+            continue
+        position += _AFTER_SIZE
+        if byte_at(position) == OBJECT_START:
+            after = parse_image(
+                Span(position, limit, searches), buffers, ImageRow(next_image, stamp + 1)
+            )
+            if after.position != limit:
+                continue
+            heads.after_at[row] = next_image
+            next_image, mark_sum = next_image + 1, mark_sum + after.unknown + after.missing
+        elif position + _NULL_SIZE != limit or word_at(position) & _FOUR_BYTES != _NULL:
+            continue
+        image = next_image
+        heads.marks[row] = mark_sum
+        heads.is_parsed[row] = True
+    return image

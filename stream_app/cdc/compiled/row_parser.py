@@ -1,0 +1,258 @@
+"""Parses messages that are images themselves, or have objects and lists of objects as images.
+
+`image_columns` lays out the names and the cells of a table's columns, and calls it. `image_parser`
+parses each image that a message contains.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stream_app.arrow_buffers import Bools, Bytes, Int64s
+from stream_app.cdc.compiled.cell_values import VALUE, ImageBuffers, ImageRow, Span, parse_cell
+from stream_app.cdc.compiled.column_names import mark_of_unknown, parse_name
+from stream_app.cdc.compiled.image_parser import WORD, parse_image, put_missing
+from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_byte, put_number
+from stream_app.machine_code.json_bytes import (
+    ARRAY_END,
+    ARRAY_START,
+    COMMA,
+    NULL_START,
+    OBJECT_END,
+    OBJECT_START,
+)
+from stream_app.machine_code.json_tokens import DECLINED, blank_end, value_end
+
+_BUFFERS_SIZE = WORD * len(ImageBuffers._fields)
+
+
+class RowPositions(NamedTuple):
+    """The positions of n messages that are images, or have images as members.
+
+    Attributes:
+        starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
+        marks, is_parsed: int64 [n] and bool [n], with the values of `HeadPositions`.
+    """
+
+    starts: Int64s
+    ends: Int64s
+    marks: Int64s
+    is_parsed: Bools
+
+
+class InnerBuffers(NamedTuple):
+    """The addresses of the buffers for objects in messages, and for lists of objects.
+
+    Attributes:
+        buffers: int64 [k + m, 15]; the `ImageBuffers` of each object, then of each list.
+        object_count, list_count: k and m; the message's last columns are the objects, then the
+            lists.
+        list_rows: int64 [2, m]; the number of rows in each list's buffers, without the message
+            that is being parsed, and with it.
+        partial: a bit for each object and list; 1: columns that its images lack are not drift.
+        searches: the searches for names that a message may ask for, beside one for each byte.
+    """
+
+    buffers: int
+    object_count: int
+    list_count: int
+    list_rows: int
+    partial: int
+    searches: int
+
+
+class _InnerImages(NamedTuple):
+    """The result of the parse of a column whose value is an object or a list of objects.
+
+    Attributes:
+        position: the position after its bracket, or `DECLINED`.
+        marks: the sum of its images' marks, which differs from the sum of every other column.
+        searches: the remaining number of searches for names.
+    """
+
+    position: int
+    marks: int
+    searches: int
+
+
+class _ParsedList(NamedTuple):
+    """The result of the parse of a list of objects; other attributes as in `ParsedImage`.
+
+    Attributes:
+        position: the position after its bracket, or `DECLINED`.
+        next_row: the row after its last image.
+    """
+
+    position: int
+    next_row: int
+    unknown: int
+    missing: int
+    searches: int
+
+
+@compiled
+def parse_rows(rows: RowPositions, buffers: ImageBuffers, inner: InnerBuffers) -> int:
+    """Parse whole messages; a quote without a backslash must follow the last one, to end any text.
+
+    A text without its end is read up to the first quote of a later message, so each byte is read
+    twice at most.
+
+    Returns:
+        The number of parsed messages. Each is a row of the buffers, and of each object's buffers;
+        the objects in lists are rows of the lists' buffers.
+    """
+    image, lists, list_rows = 0, inner.list_count, inner.list_rows
+    for row in range(len(rows.starts)):
+        start, end = rows.starts[row], rows.ends[row]
+        rows.is_parsed[row] = False
+        if end - start < 2 or byte_at(start) != OBJECT_START:
+            continue
+        searches = end - start + inner.searches
+        for index in range(lists):
+            put_number(list_rows, lists + index, number_at(list_rows + WORD * index))
+        image_row = ImageRow(image, row + 1)
+        position, mark_sum = _parse_message(Span(start, end, searches), buffers, inner, image_row)
+        if 0 < position < end:
+            position = blank_end(position, end)
+        if position == end:
+            rows.marks[row] = mark_sum
+            rows.is_parsed[row] = True
+            image += 1
+            for index in range(lists):
+                put_number(list_rows, index, number_at(list_rows + WORD * (lists + index)))
+    return image
+
+
+@compiled
+def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
+    span: Span,
+    buffers: ImageBuffers,
+    inner: InnerBuffers,
+    image_row: ImageRow,
+) -> tuple[int, int]:
+    """Parse one message that is an image, and the objects in it as images of their own.
+
+    Returns:
+        The position after its brace, or `DECLINED`; and the sum of the marks of its own fields, or
+        of the images in it if it has some.
+    """
+    position, limit, searches = span
+    row, stamp = image_row
+    first_inner = buffers.column_count - inner.object_count - inner.list_count
+    next_entry, mark_sum, parsed_columns, image_mark_sum = 0, 0, 0, 0
+    position = blank_end(position + 1, limit)
+    is_empty = byte_at(position) == OBJECT_END
+    while not is_empty:
+        search = limit, searches, next_entry
+        value_position, column, next_entry, searches = parse_name(position, search, buffers, stamp)
+        if value_position < 0:
+            return DECLINED, 0
+        parsed_columns += column >= 0
+        if column < 0:
+            mark_sum += mark_of_unknown(position, value_position, column)
+            position = value_end(value_position, limit)
+        elif column >= first_inner and byte_at(value_position) != NULL_START:
+            inner_images = _parse_inner_images(
+                Span(value_position, limit, searches), buffers, inner, column, image_row
+            )
+            position, searches = inner_images.position, inner_images.searches
+            image_mark_sum += inner_images.marks
+        else:
+            position = parse_cell(value_position, buffers, (column, row))
+        if position < 0 or position >= limit:
+            return DECLINED, 0
+        if byte_at(position) != COMMA:
+            position = blank_end(position, limit)
+            if byte_at(position) != COMMA:
+                break
+        position += 1
+    if byte_at(position) != OBJECT_END:
+        return DECLINED, 0
+    if parsed_columns < buffers.column_count:
+        mark_sum += put_missing(buffers, row, stamp)
+    for index in range(inner.object_count):
+        if byte_at(buffers.states + (first_inner + index) * buffers.width + row) != VALUE:
+            put_missing(_buffers_at(inner.buffers, index), row, stamp)
+    return position + 1, image_mark_sum if first_inner < buffers.column_count else mark_sum
+
+
+@compiled
+def _parse_inner_images(
+    span: Span,
+    buffers: ImageBuffers,
+    inner: InnerBuffers,
+    column: int,
+    image_row: ImageRow,
+) -> _InnerImages:
+    """Parse a column whose value is an object or a list of objects."""
+    row = image_row.row
+    index = column - buffers.column_count + inner.object_count + inner.list_count
+    image_buffers, list_index = _buffers_at(inner.buffers, index), index - inner.object_count
+    put_byte(buffers.states, column * buffers.width + row, VALUE)
+    if byte_at(span.position) != (OBJECT_START if list_index < 0 else ARRAY_START):
+        return _InnerImages(DECLINED, 0, 0)
+    if list_index < 0:
+        position, unknown, missing, searches = parse_image(span, image_buffers, image_row)
+    else:
+        start = number_at(inner.list_rows + WORD * list_index)
+        position, next_row, unknown, missing, searches = _parse_list(span, image_buffers, start)
+        put_number(buffers.values, column * buffers.width + row, next_row - start)
+        put_number(inner.list_rows, inner.list_count + list_index, next_row)
+    if inner.partial >> index & 1:
+        missing = 0
+    return _InnerImages(position, (2 * index + 1) * (unknown + missing), searches)
+
+
+@compiled
+def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> _ParsedList:
+    """Parse the objects of a list as images, of which the first gets the row `start`."""
+    position, limit, searches = span
+    row, unknown, missing = start, 0, 0
+    position = blank_end(position + 1, limit)
+    if byte_at(position) == ARRAY_END:
+        return _ParsedList(position + 1, row, 0, 0, searches)
+    while row < buffers.width and byte_at(position) == OBJECT_START:
+        image = parse_image(Span(position, limit, searches), buffers, ImageRow(row, position))
+        position, searches = image.position, image.searches
+        if position < 0 or position >= limit:
+            return _ParsedList(DECLINED, start, 0, 0, 0)
+        row, unknown, missing = row + 1, unknown + image.unknown, missing + image.missing
+        position = blank_end(position, limit)
+        if byte_at(position) == ARRAY_END:
+            return _ParsedList(position + 1, row, unknown, missing, searches)
+        if byte_at(position) != COMMA:
+            return _ParsedList(DECLINED, start, 0, 0, 0)
+        position = blank_end(position + 1, limit)
+    return _ParsedList(DECLINED, start, 0, 0, 0)
+
+
+@compiled
+def _buffers_at(address: int, inner_index: int) -> ImageBuffers:
+    """Read the image buffers of one object or list from memory."""
+    address += _BUFFERS_SIZE * inner_index
+    return ImageBuffers(
+        number_at(address),
+        number_at(address + 8),
+        number_at(address + 16),
+        number_at(address + 24),
+        number_at(address + 32),
+        number_at(address + 40),
+        number_at(address + 48),
+        number_at(address + 56),
+        number_at(address + 64),
+        number_at(address + 72),
+        number_at(address + 80),
+        number_at(address + 88),
+        number_at(address + 96),
+        number_at(address + 104),
+        number_at(address + 112),
+    )
+
+
+@compiled
+def count_byte(data: Bytes, byte: int) -> int:
+    """Count the bytes that equal `byte`."""
+    count = 0
+    for value in data:
+        count += value == byte
+    return count
