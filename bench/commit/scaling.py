@@ -48,7 +48,7 @@ from stream_app.spark.jobs.spark_compactions import SparkCompactionQueue
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.auto_policy import PolicyBounds
-from stream_app.table.compact.buckets.bucket_coordinator import files_by_bucket
+from stream_app.table.compact.buckets.bucket_coordinator import read_live_buckets
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import EpochOutcome, StreamTableCommit
 from stream_app.table.opening import create_or_open, open_file_store_table
@@ -332,7 +332,7 @@ def compaction_ms(folder: Path) -> tuple[float, float]:
             drop_deletes=True,
             max_level=5,
         )
-        for (partition, bucket), live in files_by_bucket(
+        for (partition, bucket), live in read_live_buckets(
             small.table, small.table.snapshots.latest(), None
         ).items()
     ]

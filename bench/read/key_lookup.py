@@ -81,7 +81,7 @@ def _bucket(kind: str, rows: int, folder: str) -> tuple[FileStoreTable, list[Dat
         kinds = pa.array(np.zeros(len(numbers), np.int8))
         names = [VALUE_KIND, *arrow_schema(schema.fields).names]
         writer.write(pa.RecordBatch.from_arrays([kinds, *columns], names))
-        files += [file.at_level(level) for file in writer.prepare_commit().data]
+        files += [file.at_level(level) for file in writer.prepare_commit().added_files]
     return table, files
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 from bench.shop.shop_changes import fresh_folder, message_batches, shop_format, shop_schema
 from stream_app.clock import SystemClock
 from stream_app.fileio.local.local_file_io import LocalFileIO
-from stream_app.format.row_hash.row_sums import row_hashes, sum_of_changes
+from stream_app.format.row_hash.row_hashes import row_hashes, sum_of_changes
 from stream_app.format.row_hash.row_texts import row_texts
 from stream_app.model.options.write_options import ROW_CHECKSUM
 from stream_app.table.file_store_table import FileStoreTable

@@ -120,7 +120,7 @@ class Sink:
     bytes_written: int = 0
     _batches: list[pa.RecordBatch] = field(default_factory=list)
 
-    def data_writer(self, *, level: int, source: FileSource) -> Sink:  # noqa: ARG002
+    def data_writer(self, *, level: int, file_source: FileSource) -> Sink:  # noqa: ARG002
         return replace(self, _batches=[])
 
     def changelog_writer(self, *, level: int = 0) -> Sink:  # noqa: ARG002

@@ -33,11 +33,11 @@ FOLDER = "borders"
 class BorderLog:
     """The borders of a checkpoint's newest epochs."""
 
-    folder: JobFolder
+    checkpoint: JobFolder
 
     def write(self, epoch: int, border: Border) -> None:
         """Write the border of an epoch that is about to begin; delete an old epoch's border."""
-        file_io, data = self.folder.file_io, json.dumps(_encode(border)).encode()
+        file_io, data = self.checkpoint.file_io, json.dumps(_encode(border)).encode()
         file_io.overwrite(self._path(epoch), data)
         if epoch >= LOGGED_EPOCHS:
             file_io.delete(self._path(epoch - LOGGED_EPOCHS))
@@ -49,18 +49,18 @@ class BorderLog:
             CheckpointError: the file is damaged.
         """
         try:
-            return _decode(json.loads(self.folder.file_io.read_bytes(self._path(epoch))))
+            return _decode(json.loads(self.checkpoint.file_io.read_bytes(self._path(epoch))))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(
                 f"{FOLDER}/{epoch} of the checkpoint is damaged: {error}",
-                where=str(self.folder),
+                where=str(self.checkpoint),
                 fix="delete the file: then this epoch has no database snapshot",
             ) from None
 
     def _path(self, epoch: int) -> str:
-        return self.folder.path(f"{FOLDER}/{epoch}")
+        return self.checkpoint.path(f"{FOLDER}/{epoch}")
 
 
 def _encode(border: Border) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def own_checkpoint(state_file: JobStateFile, location: str, identity: str, share
     Raises:
         CheckpointError: see `check_owner`.
     """
-    check_owner(state_file.folder, state_file.state, location, identity, share)
+    check_owner(state_file.checkpoint, state_file.state, location, identity, share)
     if not state_file.state.location:
         state_file.update(
             replace(state_file.state, location=location, table_identity=identity, share=share)
@@ -45,7 +45,7 @@ def remember_topics(state_file: JobStateFile, topic_ids: Mapping[str, str]) -> N
 
 
 def check_owner(
-    folder: JobFolder, state: JobState, location: str, identity: str, share: str = ""
+    checkpoint: JobFolder, state: JobState, location: str, identity: str, share: str = ""
 ) -> None:
     """Check that a checkpoint is new, or belongs to a job of this table and this share.
 
@@ -59,10 +59,10 @@ def check_owner(
             to another job's share, or to other software.
     """
     if not state.location:
-        if folder.file_io.exists(folder.path("offsets")):
+        if checkpoint.file_io.exists(checkpoint.path("offsets")):
             raise CheckpointError(
                 "the checkpoint was made by another application",
-                where=str(folder),
+                where=str(checkpoint),
                 fix=_NEW_CHECKPOINT_FIX,
             )
         return
@@ -72,13 +72,13 @@ def check_owner(
             problem = "the table was dropped and recreated since this checkpoint was begun"
         else:
             problem = f"the checkpoint belongs to the table {state.location}, not {location}"
-        raise CheckpointError(problem, where=str(folder), fix=_NEW_CHECKPOINT_FIX)
+        raise CheckpointError(problem, where=str(checkpoint), fix=_NEW_CHECKPOINT_FIX)
     if state.share != share:
         first_share, current_share = map(_share_in_words, (state.share, share))
         raise CheckpointError(
             f"the checkpoint was begun with {first_share}, and the job now has {current_share}: it "
             "would skip changes that tables of another share lack",
-            where=str(folder),
+            where=str(checkpoint),
             fix=f"set stream.share as it was, or {_NEW_CHECKPOINT_FIX}",
         )
 

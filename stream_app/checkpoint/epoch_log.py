@@ -27,16 +27,16 @@ class EpochLog:
     """The epochs of a checkpoint; old ones have been deleted.
 
     Attributes:
-        folder: the checkpoint.
+        checkpoint: the folder of the log.
         can_reread: whether the source has offsets, so that an epoch can be read again.
     """
 
-    folder: JobFolder
+    checkpoint: JobFolder
     can_reread: bool
 
     def is_begun(self) -> bool:
         """Return whether the job has ever begun, in this run or an earlier one."""
-        return self.folder.file_io.exists(self.folder.path("metadata"))
+        return self.checkpoint.file_io.exists(self.checkpoint.path("metadata"))
 
     def query_id(self) -> str:
         """Return the checkpoint's id, which never changes after the job's first start."""
@@ -52,7 +52,7 @@ class EpochLog:
 
         The offsets of an epoch that a table has must survive a power cut.
         """
-        self.folder.file_io.sync(self.folder.path(f"offsets/{epoch}"))
+        self.checkpoint.file_io.sync(self.checkpoint.path(f"offsets/{epoch}"))
 
     def start_offsets(self, epoch: int) -> Offsets:
         """Return the offsets at which an epoch begins, without its new partitions.
@@ -75,7 +75,7 @@ class EpochLog:
 
     def is_done(self, epoch: int) -> bool:
         """Return whether the log records the epoch as done; then the stream continues after it."""
-        return self.folder.file_io.exists(self.folder.path(f"commits/{epoch}"))
+        return self.checkpoint.file_io.exists(self.checkpoint.path(f"commits/{epoch}"))
 
     def _parse(self, name: str, source_end: str) -> Offsets:
         """Return the offsets in the text of a file of the log."""
@@ -84,7 +84,7 @@ class EpochLog:
         except ValueError as error:
             raise CheckpointError(
                 f"{name} of the checkpoint has no offsets: {error}",
-                where=str(self.folder),
+                where=str(self.checkpoint),
                 fix=LOST_FIX,
             ) from None
 
@@ -94,11 +94,11 @@ class EpochLog:
         Raises:
             CheckpointError: the file is empty, as after a power cut.
         """
-        data = self.folder.file_io.read_bytes(self.folder.path(name))
+        data = self.checkpoint.file_io.read_bytes(self.checkpoint.path(name))
         if not data.strip(b"\0"):
             raise CheckpointError(
                 f"{name} of the checkpoint is empty, as after a power cut",
-                where=str(self.folder),
+                where=str(self.checkpoint),
                 fix=LOST_FIX,
             )
         return data.decode()

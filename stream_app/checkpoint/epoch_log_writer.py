@@ -34,13 +34,13 @@ class EpochLogWriter:
         epochs_kept: number of epochs whose files stay.
     """
 
-    folder: JobFolder
+    checkpoint: JobFolder
     epochs_kept: int = LOGGED_EPOCHS
     _purged: int = field(init=False, default=-1)
 
     def begin_query(self) -> None:
         """Give a new checkpoint its id."""
-        file_io, path = self.folder.file_io, self.folder.path(_QUERY)
+        file_io, path = self.checkpoint.file_io, self.checkpoint.path(_QUERY)
         if not file_io.exists(path):
             file_io.create_if_absent(path, json.dumps({"id": str(uuid.uuid4())}).encode())
 
@@ -52,11 +52,11 @@ class EpochLogWriter:
         """Record where the job's first epoch begins, unless an earlier start recorded it."""
         # The byte before the version stems from an earlier format of Spark.
         data = f"\0{_VERSION}{offsets_text(offsets)}".encode()
-        self.folder.file_io.create_if_absent(self.folder.path(_FIRST), data)
+        self.checkpoint.file_io.create_if_absent(self.checkpoint.path(_FIRST), data)
 
     def has_first_offsets(self) -> bool:
         """Return whether the log has the offsets at which the first epoch begins."""
-        return self.folder.file_io.exists(self.folder.path(_FIRST))
+        return self.checkpoint.file_io.exists(self.checkpoint.path(_FIRST))
 
     def begin(self, epoch: int, end: Offsets, now_ms: int) -> None:
         """Record the offsets at which an epoch ends, before it is read.
@@ -66,27 +66,27 @@ class EpochLogWriter:
         """
         facts = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
         lines = f"{_VERSION}{json.dumps(facts, separators=(',', ':'))}\n{offsets_text(end)}"
-        path, data = self.folder.path(f"{_OFFSETS}/{epoch}"), lines.encode()
-        file_io = self.folder.file_io
+        path, data = self.checkpoint.path(f"{_OFFSETS}/{epoch}"), lines.encode()
+        file_io = self.checkpoint.file_io
         # A store may repeat a request whose answer was lost, and find the job's own file.
         if not file_io.create_if_absent(path, data) and file_io.read_bytes(path) != data:
             raise CheckpointError(
                 f"another job has begun epoch {epoch} with this checkpoint meanwhile",
-                where=str(self.folder),
+                where=str(self.checkpoint),
                 fix="let only one job use it at a time; end the other one, and start this again",
             )
 
     def finish(self, epoch: int) -> None:
         """Record that an epoch is done, and delete old epochs."""
-        path = self.folder.path(f"{_COMMITS}/{epoch}")
-        self.folder.file_io.create_if_absent(path, _DONE.encode())
+        path = self.checkpoint.path(f"{_COMMITS}/{epoch}")
+        self.checkpoint.file_io.create_if_absent(path, _DONE.encode())
         self._purge(epoch - self.epochs_kept)
 
     def _purge(self, last_epoch: int) -> None:
         """Delete the files of epochs up to this one."""
         if last_epoch < 0:
             return
-        file_io = self.folder.file_io
+        file_io = self.checkpoint.file_io
         is_first = self._purged < 0
         for folder_name in (_OFFSETS, _COMMITS):
             epochs = (
@@ -94,11 +94,11 @@ class EpochLogWriter:
             )
             for epoch in epochs:
                 if epoch <= last_epoch:
-                    file_io.delete(self.folder.path(f"{folder_name}/{epoch}"))
+                    file_io.delete(self.checkpoint.path(f"{folder_name}/{epoch}"))
                     if is_first:  # Hadoop's local file system adds a checksum file
-                        file_io.delete(self.folder.path(f"{folder_name}/.{epoch}.crc"))
+                        file_io.delete(self.checkpoint.path(f"{folder_name}/.{epoch}.crc"))
         self._purged = last_epoch
 
     def _epochs(self, folder_name: str) -> list[int]:
-        names = self.folder.file_io.list_names(self.folder.path(folder_name))
+        names = self.checkpoint.file_io.list_names(self.checkpoint.path(folder_name))
         return [int(name) for name in names if name.isdecimal()]

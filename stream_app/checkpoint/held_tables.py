@@ -17,21 +17,23 @@ from stream_app.checkpoint.retry_policy import next_held_state
 from stream_app.model.job_epoch import Offsets
 
 
-def resume(folder: JobFolder, name: str, now_ms: int) -> None:
+def resume(checkpoint: JobFolder, name: str, now_ms: int) -> None:
     """Ask the running job, or the next one, to retry a held table.
 
     Raises:
         KeyError: the table is not held.
     """
-    state = state_or_empty(folder)
+    state = state_or_empty(checkpoint)
     document = {"at_ms": now_ms, "tries": state.held_tables[name].tries}
-    folder.file_io.overwrite(folder.path(f"resume/{name}.json"), json.dumps(document).encode())
+    checkpoint.file_io.overwrite(
+        checkpoint.path(f"resume/{name}.json"), json.dumps(document).encode()
+    )
 
 
-def _is_resumed(folder: JobFolder, name: str, held_table: HeldTable) -> bool:
+def _is_resumed(checkpoint: JobFolder, name: str, held_table: HeldTable) -> bool:
     """Return whether an operator has requested a retry since the table's last failure."""
     try:
-        request = json.loads(folder.file_io.read_bytes(folder.path(f"resume/{name}.json")))
+        request = json.loads(checkpoint.file_io.read_bytes(checkpoint.path(f"resume/{name}.json")))
     except FileNotFoundError:
         return False
     return bool(request["at_ms"] > held_table.since_ms and request["tries"] == held_table.tries)
@@ -102,12 +104,12 @@ class HeldTables:
 
     def due(self) -> Mapping[str, HeldTable]:
         """Return the held tables whose next retry is due."""
-        now_ms, folder = self._now_ms(), self._state_file.folder
+        now_ms, checkpoint = self._now_ms(), self._state_file.checkpoint
         return {
             name: held_table
             for name, held_table in self.by_name.items()
             if (held_table.retry_ms is not None and held_table.retry_ms <= now_ms)
-            or _is_resumed(folder, name, held_table)
+            or _is_resumed(checkpoint, name, held_table)
         }
 
     def _note(self, held_tables: Mapping[str, HeldTable]) -> None:

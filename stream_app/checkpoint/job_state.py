@@ -91,36 +91,36 @@ class JobState:
         return self.source_tables.get(name, {})
 
 
-def read_state(folder: JobFolder) -> JobState | None:
+def read_state(checkpoint: JobFolder) -> JobState | None:
     """Return the state in a checkpoint, or None if no job has used the checkpoint.
 
     Raises:
         CheckpointError: the file is damaged, or of a later version.
     """
-    document = _read_document(folder)
-    earlier_state = _earlier_state(folder) if document is None else None
+    document = _read_document(checkpoint)
+    earlier_state = _earlier_state(checkpoint) if document is None else None
     if document is None:
         # The job may have replaced the earlier file before or during this read.
-        document = _read_document(folder)
-    return earlier_state if document is None else _decode(folder, document)
+        document = _read_document(checkpoint)
+    return earlier_state if document is None else _decode(checkpoint, document)
 
 
-def state_or_empty(folder: JobFolder) -> JobState:
+def state_or_empty(checkpoint: JobFolder) -> JobState:
     """Return the state of a checkpoint, which is empty if no job has used it; see `read_state`."""
-    return read_state(folder) or JobState()
+    return read_state(checkpoint) or JobState()
 
 
 class JobStateFile:
     """The state of a running job, its only writer. Not thread safe."""
 
-    def __init__(self, folder: JobFolder) -> None:
+    def __init__(self, checkpoint: JobFolder) -> None:
         """Read the state.
 
         Raises:
             CheckpointError: see `read_state`.
         """
-        self.folder = folder
-        self.state = self._saved = state_or_empty(folder)
+        self.checkpoint = checkpoint
+        self.state = self._saved = state_or_empty(checkpoint)
         self._replaces_earlier = True
         self._transient_warnings: dict[str, tuple[JobWarning, ...]] = {}
 
@@ -133,11 +133,11 @@ class JobStateFile:
         self.note(state)
         self.save()
 
-    def add_source_tables(self, seen_tables: Mapping[str, Iterable[tuple[str, str]]]) -> None:
+    def add_source_tables(self, sent_tables: Mapping[str, Iterable[tuple[str, str]]]) -> None:
         """Persist the source tables from which each table, by its name, is about to get rows."""
         merged_tables = {
             name: add_source_tables_seen(self.state.source_tables_of(name), tables)
-            for name, tables in seen_tables.items()
+            for name, tables in sent_tables.items()
             if tables
         }
         source_tables = {**self.state.source_tables, **merged_tables}
@@ -176,25 +176,25 @@ class JobStateFile:
         if self.state == self._saved:
             return
         data = json.dumps(_encode(self.state)).encode()
-        self.folder.file_io.overwrite(self.folder.path(JOB_STATE_FILE), data)
+        self.checkpoint.file_io.overwrite(self.checkpoint.path(JOB_STATE_FILE), data)
         self._saved = self.state
         if self._replaces_earlier:
-            self.folder.file_io.delete(self.folder.path(EARLIER_FILE))
+            self.checkpoint.file_io.delete(self.checkpoint.path(EARLIER_FILE))
             self._replaces_earlier = False
 
 
-def _read_document(folder: JobFolder, name: str = JOB_STATE_FILE) -> Any:
+def _read_document(checkpoint: JobFolder, name: str = JOB_STATE_FILE) -> Any:
     try:
-        return json.loads(folder.file_io.read_bytes(folder.path(name)))
+        return json.loads(checkpoint.file_io.read_bytes(checkpoint.path(name)))
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise _damaged_error(folder, error, name) from None
+        raise _damaged_error(checkpoint, error, name) from None
 
 
-def _earlier_state(folder: JobFolder) -> JobState | None:
+def _earlier_state(checkpoint: JobFolder) -> JobState | None:
     """Return the state that a job of version 0.1.0 left; None if there is no such file."""
-    document = _read_document(folder, EARLIER_FILE)
+    document = _read_document(checkpoint, EARLIER_FILE)
     if document is None:
         return None
     try:
@@ -206,7 +206,7 @@ def _earlier_state(folder: JobFolder) -> JobState | None:
             source_tables={ONLY_TABLE: tables} if tables else {},
         )
     except (AttributeError, TypeError, ValueError) as error:
-        raise _damaged_error(folder, error, EARLIER_FILE) from None
+        raise _damaged_error(checkpoint, error, EARLIER_FILE) from None
 
 
 def _encode(state: JobState) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _origin_documents(texts: Mapping[Origin, str], name: str) -> list[dict[str, 
     return [{**origin.document(), name: text} for origin, text in sorted(texts.items())]
 
 
-def _decode(folder: JobFolder, document: Any) -> JobState:
+def _decode(checkpoint: JobFolder, document: Any) -> JobState:
     """Return the state in a document.
 
     Raises:
@@ -271,10 +271,10 @@ def _decode(folder: JobFolder, document: Any) -> JobState:
                 warnings=tuple(_warning(warning) for warning in document.get("warnings", ())),
             )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise _damaged_error(folder, error) from None
+        raise _damaged_error(checkpoint, error) from None
     raise CheckpointError(
         f"{JOB_STATE_FILE} is of version {version}, and stream_app reads version {_VERSION}",
-        where=str(folder),
+        where=str(checkpoint),
         fix="continue with the version of stream_app that wrote it, or a later one",
     )
 
@@ -295,12 +295,12 @@ def _warning(document: Mapping[str, Any]) -> JobWarning:
 
 
 def _damaged_error(
-    folder: JobFolder, error: Exception, name: str = JOB_STATE_FILE
+    checkpoint: JobFolder, error: Exception, name: str = JOB_STATE_FILE
 ) -> CheckpointError:
     cause = f"it has no {error}" if isinstance(error, KeyError) else error
     return CheckpointError(
         f"{name} of the checkpoint is damaged: {cause}",
-        where=str(folder),
+        where=str(checkpoint),
         fix="restore the file with the checkpoint, or give the job a new checkpoint folder "
         "(stream.checkpoint); the file records where held tables resume, and which rows a "
         "TRUNCATE deletes",

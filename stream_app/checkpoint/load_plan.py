@@ -97,14 +97,14 @@ def split_into_epochs(
     return epochs
 
 
-def read_load_plan(folder: JobFolder) -> LoadPlan | None:
+def read_load_plan(checkpoint: JobFolder) -> LoadPlan | None:
     """Return the first load in a checkpoint, or None.
 
     Raises:
         CheckpointError: the file is damaged, or of a later version.
     """
     try:
-        document = json.loads(folder.file_io.read_bytes(folder.path(LOAD_PLAN_FILE)))
+        document = json.loads(checkpoint.file_io.read_bytes(checkpoint.path(LOAD_PLAN_FILE)))
         if document["version"] == _VERSION:
             return LoadPlan(
                 source=str(document["source"]),
@@ -121,12 +121,12 @@ def read_load_plan(folder: JobFolder) -> LoadPlan | None:
         problem = f"is of version {document['version']}, and stream_app reads version {_VERSION}"
     raise CheckpointError(
         f"{LOAD_PLAN_FILE} of the checkpoint {problem}",
-        where=str(folder),
+        where=str(checkpoint),
         fix="restore it with the checkpoint, or begin again: another checkpoint, and a new table",
     )
 
 
-def write_load_plan(folder: JobFolder, load_plan: LoadPlan) -> None:
+def write_load_plan(checkpoint: JobFolder, load_plan: LoadPlan) -> None:
     """Record a first load before its first row is read."""
     document = {
         "version": _VERSION,
@@ -136,8 +136,8 @@ def write_load_plan(folder: JobFolder, load_plan: LoadPlan) -> None:
         "offsets": load_plan.offsets,
         "epochs": [[_part_document(part) for part in parts] for parts in load_plan.epochs],
     }
-    folder.file_io.overwrite(folder.path(LOAD_PLAN_FILE), json.dumps(document).encode())
-    folder.file_io.sync(folder.path(LOAD_PLAN_FILE))
+    checkpoint.file_io.overwrite(checkpoint.path(LOAD_PLAN_FILE), json.dumps(document).encode())
+    checkpoint.file_io.sync(checkpoint.path(LOAD_PLAN_FILE))
 
 
 def _part_document(part: LoadPart) -> dict[str, object]:

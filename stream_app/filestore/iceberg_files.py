@@ -204,21 +204,21 @@ class IcebergFiles:
                 (entry.sequence_number for entry in live_entries), default=sequence_number
             ),
             snapshot_id=snapshot_id,
-            files={
+            file_counts={
                 status: len(entries_of_status) for status, entries_of_status in by_status.items()
             },
-            rows={
+            row_counts={
                 status: sum(entry.file.row_count for entry in entries_of_status)
                 for status, entries_of_status in by_status.items()
             },
             partitions=partition_summaries(entries, manifest_kind.partition_type),
         )
 
-    def puffin_path(self, index_file: str) -> str:
+    def puffin_path(self, index_file_name: str) -> str:
         """Return the path of the Puffin copy of an index file."""
-        return f"{self.folder}/{index_file}{_PUFFIN}"
+        return f"{self.folder}/{index_file_name}{_PUFFIN}"
 
-    def copied_index_file(self, path: str) -> str:
+    def copied_index_file_name(self, path: str) -> str:
         """Return the name of the index file that a Puffin file copies."""
         return path.removeprefix(f"{self.folder}/").removesuffix(_PUFFIN)
 

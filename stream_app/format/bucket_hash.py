@@ -208,9 +208,9 @@ def hash_columns(columns: Sequence[pa.Array], types: Sequence[DataType]) -> npt.
 
 
 def bucket_of(
-    columns: Sequence[pa.Array], types: Sequence[DataType], num_buckets: int
+    columns: Sequence[pa.Array], types: Sequence[DataType], bucket_count: int
 ) -> npt.NDArray[np.int32]:
-    """Return each row's bucket, from 0 to `num_buckets` - 1.
+    """Return each row's bucket, from 0 to `bucket_count` - 1.
 
     Four rows of ``a INT`` in two buckets::
 
@@ -226,8 +226,8 @@ def bucket_of(
     Returns:
         int32 [n].
     """
-    assert num_buckets >= 1, num_buckets
-    return share_of(hash_columns(columns, types), num_buckets)
+    assert bucket_count >= 1, bucket_count
+    return share_of(hash_columns(columns, types), bucket_count)
 
 
 def share_of(hashes: npt.NDArray[np.int32], share_count: int) -> npt.NDArray[np.int32]:

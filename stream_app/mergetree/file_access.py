@@ -23,14 +23,14 @@ class WrittenFiles:
     """The data files and changelog files that a flush or a rewrite has written.
 
     Attributes:
-        refused: rows that could not be written, with `fill_unchanged.REASON`.
+        refused_batches: rows that could not be written, with `fill_unchanged.REASON`.
         index_entries: the added and deleted index files.
         late_change_count: the number of changes that came too late for their place in a history.
     """
 
-    data: tuple[DataFileMeta, ...]
+    added_files: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
-    refused: tuple[pa.RecordBatch, ...] = ()
+    refused_batches: tuple[pa.RecordBatch, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
     late_change_count: int = 0
 
@@ -42,7 +42,7 @@ class WrittenFiles:
             partition=partition,
             bucket=bucket,
             total_buckets=total_buckets,
-            added_files=self.data,
+            added_files=self.added_files,
             changelog=self.changelog,
             index_entries=self.index_entries,
         )
@@ -147,7 +147,7 @@ class RowPositionReader(Protocol):
 class KeyValueFileAccess(KeyValueFileReader, Protocol):
     """The files of one bucket."""
 
-    def data_writer(self, *, level: int, source: FileSource) -> KeyValueFileWriter:
+    def data_writer(self, *, level: int, file_source: FileSource) -> KeyValueFileWriter:
         """Return a writer of data files of one level, for unique and ascending keys."""
         ...
 

@@ -184,13 +184,13 @@ def level_windows(
     section: Section, file_reader: KeyValueFileReader, layout: KeyValueLayout
 ) -> Iterator[LevelWindow]:
     """Yield the windows of a section in key order. It reads all runs at once, 4 MB each."""
-    for window in merge_windows([_read_run(run, file_reader) for run in section], layout):
-        order = window.order
+    for read_window in merge_windows([_read_run(run, file_reader) for run in section], layout):
+        batch, order = read_window.batch, read_window.order
+        window = MergeWindow(batch.drop_columns([_LEVEL]), order, read_window.is_last)
         if order is None:
-            order = np.arange(window.batch.num_rows, dtype=np.int64)
-        levels = window.batch.column(_LEVEL).to_numpy().astype(np.int64)[order]
-        rows = MergeWindow(window.batch.drop_columns([_LEVEL]), window.order, window.is_last)
-        yield LevelWindow(rows, order, levels, rows.key_starts(layout))
+            order = np.arange(batch.num_rows, dtype=np.int64)
+        levels = batch.column(_LEVEL).to_numpy().astype(np.int64)[order]
+        yield LevelWindow(window, order, levels, window.key_starts(layout))
 
 
 def _read_run(run: SortedRun, file_reader: KeyValueFileReader) -> Iterator[pa.RecordBatch]:

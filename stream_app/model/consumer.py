@@ -14,13 +14,13 @@ class Consumer:
 
     Attributes:
         consumer_id: the consumer's name, which ends the file's name.
-        next_snapshot: the first snapshot that the consumer has not read yet, and that expiry must
-            keep.
+        next_snapshot_id: the first snapshot that the consumer has not read yet, and that expiry
+            must keep.
         modified_ms: the time of its last progress, in ms since 1970 in UTC.
     """
 
     consumer_id: str
-    next_snapshot: int
+    next_snapshot_id: int
     modified_ms: int
 
     def has_expired(self, now_ms: int, expiration_ms: int | None) -> bool:

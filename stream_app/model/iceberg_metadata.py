@@ -106,7 +106,7 @@ class IcebergManifest:
     """A manifest as a manifest list describes it.
 
     Attributes:
-        files, rows: the numbers of files and rows by the status of their entries.
+        file_counts, row_counts: the numbers of files and rows by the status of their entries.
     """
 
     path: str
@@ -115,20 +115,20 @@ class IcebergManifest:
     sequence_number: int
     min_sequence_number: int
     snapshot_id: int
-    files: Mapping[EntryStatus, int]
-    rows: Mapping[EntryStatus, int]
+    file_counts: Mapping[EntryStatus, int]
+    row_counts: Mapping[EntryStatus, int]
     partitions: tuple[PartitionSummary, ...] = ()
     first_row_id: int | None = None
 
     @property
-    def live_files(self) -> int:
+    def live_file_count(self) -> int:
         """The number of files that are not deleted."""
-        return self.files[EntryStatus.ADDED] + self.files[EntryStatus.EXISTING]
+        return self.file_counts[EntryStatus.ADDED] + self.file_counts[EntryStatus.EXISTING]
 
     @property
-    def live_rows(self) -> int:
+    def live_row_count(self) -> int:
         """The number of rows of live files."""
-        return self.rows[EntryStatus.ADDED] + self.rows[EntryStatus.EXISTING]
+        return self.row_counts[EntryStatus.ADDED] + self.row_counts[EntryStatus.EXISTING]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

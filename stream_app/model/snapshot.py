@@ -22,7 +22,7 @@ REPLAY_PROPERTY = "stream_app.replay"
 KEY_SHARES_PROPERTY = "stream_app.key-shares"
 """Key of a snapshot's property: by how many key shares its rows found their buckets."""
 ROW_SUM_PROPERTY = "stream_app.row-sum"
-"""Key of a snapshot's property: the checksum of all rows (`planning.commit.carry_sums`)."""
+"""Key of a snapshot's property: the checksum of all rows (`planning.commit.sum_record_rules`)."""
 PROOF_PROPERTY = "stream_app.proof"
 """Key of a snapshot's property: when the table was equal to its source."""
 BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807

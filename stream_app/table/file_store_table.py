@@ -201,9 +201,9 @@ class FileStoreTable:
         return visibility_of(self.options, merges_by_key=self.kind_traits.merges_by_key)
 
     @property
-    def skips_level_0(self) -> bool:
+    def skips_level0(self) -> bool:
         """Whether readers skip files that are not compacted yet."""
-        return self.kind_traits.merges_by_key and self.options.hides_level_0
+        return self.kind_traits.merges_by_key and self.options.hides_level0
 
     @property
     def merge_function(self) -> MergeFunction:

@@ -60,11 +60,11 @@ def test_both_judges_read_what_java_wrote_deleted_and_compacted(
         options={"bucket": 2},
     )  # fmt: skip
     rows = [scalar_row("a", number) for number in range(12)]
-    only_level_0 = {"write-only": True}
-    paimon_java.write(table, [("+I", row) for row in rows], identifier=1, options=only_level_0)
+    only_level0 = {"write-only": True}
+    paimon_java.write(table, [("+I", row) for row in rows], identifier=1, options=only_level0)
     assert_both_read(paimon_java, pypaimon, table, rows)
 
-    paimon_java.write(table, [("-D", rows[5])], identifier=2, options=only_level_0)
+    paimon_java.write(table, [("-D", rows[5])], identifier=2, options=only_level0)
     left = rows[:5] + rows[6:]
     assert_both_read(paimon_java, pypaimon, table, left)
 

@@ -92,7 +92,7 @@ class DatabaseSnapshotRecorder:
         for feed in self.epoch_tables.ready():
             table = feed.table
             latest_snapshot = feed.table_job.latest_snapshot
-            if table.skips_level_0 or table.kind_traits.postpones:
+            if table.skips_level0 or table.kind_traits.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
             elif latest_snapshot is not None:
                 tables[feed.name] = TableAt(latest_snapshot.snapshot_id, latest_snapshot.time_ms)

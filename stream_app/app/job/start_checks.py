@@ -58,7 +58,7 @@ class CheckedJob(NamedTuple):
     @property
     def checkpoint(self) -> JobFolder:
         """The job's checkpoint."""
-        return self.state_file.folder
+        return self.state_file.checkpoint
 
     @property
     def table(self) -> FileStoreTable | None:
@@ -156,7 +156,7 @@ def _check_not_recreated(topics: Mapping[str, TopicInfo], state_file: JobStateFi
         raise WrongSourceError(
             f"the topic {', '.join(sorted(recreated))} was deleted and recreated since this "
             "checkpoint was begun: its offsets point to other records",
-            where=str(state_file.folder),
+            where=str(state_file.checkpoint),
             fix=RECREATED_FIX,
         )
     topic_ids = {name: topic.topic_id for name, topic in topics.items() if topic.topic_id}

@@ -90,7 +90,7 @@ def job_round_runner(
         case DatabaseTables():
             setup = _database_setup(prepared_tables, feed_factory, clock, loads=load is not None)
     if load is not None:
-        load.check_tables((feed.table for feed in setup.feeds), feed_factory.state_file.folder)
+        load.check_tables((feed.table for feed in setup.feeds), feed_factory.state_file.checkpoint)
     epoch_tables = setup.tables_class(
         setup.feeds,
         epoch_log=epoch_log,

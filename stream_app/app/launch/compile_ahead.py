@@ -11,7 +11,7 @@ import sys
 import pyarrow as pa
 
 from stream_app.cdc.json_records.decoder_choice import AUTO, compile_ahead, decoder_in_use
-from stream_app.format.row_hash.row_sums import row_hashes
+from stream_app.format.row_hash.row_hashes import row_hashes
 from stream_app.variants.json_column import variants_of
 
 

@@ -156,8 +156,8 @@ def begin_or_resume_load(
         SourceError: the database does not respond.
         WrongSourceError: no connector follows the database.
     """
-    folder = state_file.folder
-    plan = read_load_plan(folder)
+    checkpoint = state_file.checkpoint
+    plan = read_load_plan(checkpoint)
     if plan is None:
         if job_tables.source.snapshot_from is None:
             return None
@@ -169,10 +169,10 @@ def begin_or_resume_load(
             clock=clock,
         )
         plan = planner.plan(task_count)
-        write_load_plan(folder, plan)
-    EpochLogWriter(folder).write_first_offsets(plan.offsets)
+        write_load_plan(checkpoint, plan)
+    EpochLogWriter(checkpoint).write_first_offsets(plan.offsets)
     load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
-    if not load.is_over(folder):
+    if not load.is_over(checkpoint):
         _native_reader(reader_settings)
     return load
 
@@ -203,11 +203,11 @@ class _LoadPlanner:
         The topics' ends are read first: the topics then have all changes of tables that are created
         meanwhile.
         """
-        folder = self.state_file.folder
-        if EpochLogWriter(folder).newest_epoch() is not None:
+        checkpoint = self.state_file.checkpoint
+        if EpochLogWriter(checkpoint).newest_epoch() is not None:
             raise UsageError(
                 "the job has read its topics already, and a first load comes before them",
-                where=str(folder),
+                where=str(checkpoint),
                 fix=f"leave out {LOAD_KEY}; or {_NEW_JOB}",
             )
         source = self.job_tables.source

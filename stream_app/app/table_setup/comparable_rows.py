@@ -24,6 +24,6 @@ def why_incomparable(schema: TableSchema, table_config: TableConfig) -> str:
         return "rows of the table expire"
     if not traits_of(options.merge_engine).keeps_newest:
         return f"rows are merged by merge-engine = {options.merge_engine}"
-    if options.hides_level_0:
+    if options.hides_level0:
         return "rows of level 0 are not read before they are compacted"
     return ""

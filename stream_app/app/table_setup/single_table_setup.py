@@ -12,7 +12,7 @@ from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
 from stream_app.message_format_registry import format_named
 from stream_app.model.options.option_support import ignored_options
-from stream_app.model.schema.merge.refused_rows import RetractNotice, retract_notices
+from stream_app.model.schema.merge.refusal_rules import RetractNotice, retract_notices
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.sync.column_remarks import TableRemark
 from stream_app.table.file_store_table import FileStoreTable
@@ -51,7 +51,7 @@ def changes_that_fail(source_format: str, schema: TableSchema) -> list[RetractNo
     """Return the kinds of changes that the format can send and the table cannot merge."""
     if not format_named(source_format).has_changes:
         return []
-    return retract_notices(schema.refused_rows)
+    return retract_notices(schema.refusal_rules)
 
 
 def warn_of_ignored_options(table: FileStoreTable) -> None:

@@ -69,14 +69,14 @@ def _read_site(file: Path) -> Mapping[str, str]:
     }
 
 
-def check_supported(site: Mapping[str, str]) -> None:
+def check_supported(options: Mapping[str, str]) -> None:
     """Refuse connection settings that this client does not support.
 
     Raises:
         UsageError: the metastore requires Kerberos, TLS or another protocol.
     """
     for key, feature in _UNSUPPORTED.items():
-        if site.get(key, "").lower() == "true":
+        if options.get(key, "").lower() == "true":
             raise UsageError(
                 f"{key} = true: this client of the metastore does not support {feature}",
                 fix=f"use a metastore without {feature}, or a JDBC or REST catalog",
@@ -108,14 +108,14 @@ def addresses(uris: str) -> tuple[MetastoreAddress, ...]:
     )
 
 
-def timeout_ms(site: Mapping[str, str]) -> int:
+def timeout_ms(options: Mapping[str, str]) -> int:
     """Parse ``hive.metastore.client.socket.timeout``; a number without a unit means seconds.
 
     Raises:
         UsageError: the text is not a duration.
     """
     key = "hive.metastore.client.socket.timeout"
-    value = site.get(key)
+    value = options.get(key)
     if not value:
         return _DEFAULT_TIMEOUT_MS
     match = _TIMEOUT.fullmatch(value)

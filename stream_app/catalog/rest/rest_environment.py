@@ -59,16 +59,16 @@ class RestEnvironment:
         snapshot_with_totals = response.field("snapshot", dict)
         return decode_snapshot(orjson.dumps(snapshot_with_totals.get("snapshot")))
 
-    def roll_back(self, target: int, latest_snapshot_id: int) -> None:
+    def roll_back(self, target_id: int, latest_id: int) -> None:
         """See `SnapshotLoader.roll_back`."""
         body = {
-            "instant": {"type": "snapshot", "snapshotId": target},
-            "fromSnapshot": latest_snapshot_id,
+            "instant": {"type": "snapshot", "snapshotId": target_id},
+            "fromSnapshot": latest_id,
         }
         response = self.api.post(*table_path(self.identifier, "rollback"), body=body)
         if response.is_missing("SNAPSHOT"):
             raise UsageError(
-                f"the catalog has no snapshot {target}",
+                f"the catalog has no snapshot {target_id}",
                 where=response.where,
                 fix="roll back to a snapshot that has not expired",
             )

@@ -291,7 +291,7 @@ class IndependentTables(EpochTables):
             raise CheckpointError(
                 f"the checkpoint continues with epoch {epoch}, and its {JOB_STATE_FILE} is of "
                 f"epoch {self.epoch}",
-                where=str(self.state_file.folder),
+                where=str(self.state_file.checkpoint),
                 fix="an older copy of one of the two was restored, or the checkpoint is of a job "
                 "of one table: restore both together, or give the job a new checkpoint",
             )

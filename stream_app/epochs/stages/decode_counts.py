@@ -245,7 +245,7 @@ def counts_of_refused(refused_batches: Iterable[pa.RecordBatch]) -> DecodeCounts
     """Return counts to subtract from those of decoding tasks: rows that the writer refused.
 
     Args:
-        refused_batches: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
+        refused_batches: batches as `mergetree.write.fill_unchanged.RestoredRows` has them.
     """
     kind_counts = sum(
         (_count_kinds(rows.column(VALUE_KIND)) for rows in refused_batches),

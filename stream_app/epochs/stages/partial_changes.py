@@ -55,7 +55,7 @@ def bad_records_of_refused(refused_batches: Sequence[pa.RecordBatch]) -> pa.Reco
 
     Args:
         refused_batches: at least one; the columns of
-            `mergetree.write.fill_unchanged.RestoredRows.refused`.
+            `mergetree.write.fill_unchanged.RestoredRows.refused_messages`.
     """
     message, reason, _ = pa.concat_batches(list(refused_batches)).columns
     return pa.RecordBatch.from_arrays([*message.flatten(), reason], schema=BAD_RECORD_SCHEMA)

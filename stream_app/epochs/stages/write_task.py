@@ -155,9 +155,9 @@ class _TableWriter:
                 restored=self._restores, late_changes=self._write.late_change_count
             )
             yield self._result(BlockKind.COUNTS, counts.to_bytes())
-        if self._write.refused:
-            bad = bad_records_of_refused(self._write.refused)
-            counts = counts_of_refused(self._write.refused)
+        if self._write.refused_batches:
+            bad = bad_records_of_refused(self._write.refused_batches)
+            counts = counts_of_refused(self._write.refused_batches)
             yield self._result(BlockKind.BAD_RECORDS, bad.serialize().to_pybytes())
             yield self._result(BlockKind.COUNTS, counts.to_bytes())
 

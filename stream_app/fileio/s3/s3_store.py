@@ -64,10 +64,10 @@ def _open(
             f"{location!r} names no folder of a bucket",
             fix="write s3://BUCKET/PATH; a table is s3://BUCKET/warehouse/db.db/table",
         )
-    settings = s3_options(options, os.environ, bucket)
+    resolved_options = s3_options(options, os.environ, bucket)
     if source is not None:
-        settings = replace(settings, source=_OptionKeySource(source))
-    return location.rstrip("/"), S3FileIO(settings)
+        resolved_options = replace(resolved_options, source=_OptionKeySource(source))
+    return location.rstrip("/"), S3FileIO(resolved_options)
 
 
 def _check_options(options: Mapping[str, str], location: str) -> None:

@@ -58,11 +58,11 @@ class BucketFiles:
     _writer_id: str = field(init=False, default_factory=lambda: str(uuid.uuid4()))
     _file_numbers: Iterator[int] = field(init=False, default_factory=count)
 
-    def data_writer(self, *, level: int, source: FileSource) -> RollingFileWriter:
+    def data_writer(self, *, level: int, file_source: FileSource) -> RollingFileWriter:
         """Return a writer of key-value data files."""
         options = self.schema.core_options.at_level(level)
         new_files = replace(
-            self._new_files(DATA_FILE_PREFIX, level, source, options),
+            self._new_files(DATA_FILE_PREFIX, level, file_source, options),
             indexes=indexes_to_write(self.schema),
         )
         return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
@@ -70,10 +70,12 @@ class BucketFiles:
     def changelog_writer(self, *, level: int = 0) -> RollingFileWriter:
         """Return a writer of changelog files, whose file source Paimon always records as APPEND."""
         new_files = self._new_files(CHANGELOG_FILE_PREFIX, level, FileSource.APPEND)
-        new_files = replace(new_files, summed=self._summed_columns)
+        new_files = replace(new_files, summed_columns=self._summed_columns)
         return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
 
-    def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
+    def row_writer(
+        self, *, first_sequence_number: int, file_source: FileSource
+    ) -> RollingFileWriter:
         """Return a writer of data files without a key.
 
         Args:
@@ -81,9 +83,9 @@ class BucketFiles:
                 on.
         """
         new_files = replace(
-            self._new_files(DATA_FILE_PREFIX, 0, source),
+            self._new_files(DATA_FILE_PREFIX, 0, file_source),
             indexes=indexes_to_write(self.schema),
-            summed=self._summed_columns if source is FileSource.APPEND else (),
+            summed_columns=self._summed_columns if file_source is FileSource.APPEND else (),
         )
         return RollingFileWriter(
             new_files, lambda rows: RowDataFile(new_files, first_sequence_number + rows)
@@ -143,7 +145,7 @@ class BucketFiles:
         self,
         prefix_option: Option[str],
         level: int,
-        source: FileSource,
+        file_source: FileSource,
         options: CoreOptions | None = None,
     ) -> NewFiles:
         """Return the factory of a level's files, with the options or else the schema's own."""
@@ -157,5 +159,5 @@ class BucketFiles:
             new_name=lambda: f"{prefix}{self._writer_id}-{next(self._file_numbers)}.{suffix}",
             creation_time_ms=lambda: local_wall_clock_ms(self.clock),
             level=level,
-            source=source,
+            file_source=file_source,
         )

@@ -108,9 +108,9 @@ def simple_stats(stats: SimpleStats, columns: RowType) -> list[ColumnStats]:
     if not stats.null_counts:
         return [UNKNOWN_STATS] * len(columns)
     types = [data_type.as_nullable() for data_type in columns.types]
-    lows = deserialize_row(stats.min_values, types)
-    highs = deserialize_row(stats.max_values, types)
+    minima = deserialize_row(stats.min_values, types)
+    maxima = deserialize_row(stats.max_values, types)
     return [
-        ColumnStats(low, high, count)
-        for low, high, count in zip(lows, highs, stats.null_counts, strict=True)
+        ColumnStats(minimum, maximum, null_count)
+        for minimum, maximum, null_count in zip(minima, maxima, stats.null_counts, strict=True)
     ]

@@ -46,7 +46,7 @@ class ConditionPartFilter:
             version would restore an older one.
     """
 
-    condition: StatsFilter
+    stats_filter: StatsFilter
     names: frozenset[str]
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
@@ -56,14 +56,14 @@ class ConditionPartFilter:
             for column, stored_column in columns
             if column.name in self.names
         ]
-        return _PassingPartChoice(self.condition, pairs) if pairs else None
+        return _PassingPartChoice(self.stats_filter, pairs) if pairs else None
 
 
 @dataclass(frozen=True, slots=True)
 class _PassingPartChoice:
     """The choice of the parts of one file in which a row may pass. Implements `PartChoice`."""
 
-    condition: StatsFilter
+    stats_filter: StatsFilter
     pairs: Sequence[tuple[DataField, DataField | None]]
 
     @property
@@ -84,12 +84,12 @@ class _PassingPartChoice:
         names = {column.name for column, _ in self.pairs}
         return (
             self._passing_indices
-            if have_current_types and names == set(self.condition.columns.names)
+            if have_current_types and names == set(self.stats_filter.columns.names)
             else None
         )
 
     def may_match(self, parts: Sequence[PartStats]) -> list[bool]:
-        return self.condition.may_match(
+        return self.stats_filter.may_match(
             (part.row_count, stats_by_name(self.pairs, part.columns, part.row_count))
             for part in parts
         )
@@ -104,7 +104,7 @@ class _PassingPartChoice:
             names=[*(field.name for field in fields), _POSITION],
         )
         passing_indices: Int64s = (
-            numbered_rows.filter(self.condition.expression).column(_POSITION).to_numpy()
+            numbered_rows.filter(self.stats_filter.expression).column(_POSITION).to_numpy()
         )
         return passing_indices
 
@@ -116,18 +116,18 @@ class KeyPartFilter:
     It uses only the first key column, whose values ascend from part to part.
 
     Attributes:
-        name: the name of that column.
+        first_key_column: the name of that column.
         keys: the keys in ascending order, as results of `format.binary_row.key_order`.
     """
 
-    name: str
+    first_key_column: str
     keys: Sequence[Any]
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """See `PartFilter.of_file`."""
         for column, stored_column in columns:
             if (
-                column.name == self.name
+                column.name == self.first_key_column
                 and stored_column is not None
                 and stored_column.data_type == column.data_type
             ):

@@ -26,7 +26,7 @@ from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.column_stats import StatsSource, key_stats, value_stats
 from stream_app.format.data_files.data_file_registry import DATA_FILE_FORMATS
-from stream_app.format.row_hash.row_sums import sum_of_changes, sum_of_rows
+from stream_app.format.row_hash.row_hashes import sum_of_changes, sum_of_rows
 from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.model.checksum.row_sum import NO_CHANGES, ChangeSum
 from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
@@ -60,7 +60,7 @@ class NewFiles:
         new_name: returns the name of a new file.
         creation_time_ms: returns the local wall clock as if it were UTC, which Paimon stores.
         indexes: the column indexes that each file has.
-        summed: the columns of the rows' checksum; empty without checksum.
+        summed_columns: the columns of the rows' checksum; empty without checksum.
     """
 
     file_io: FileIO
@@ -70,9 +70,9 @@ class NewFiles:
     new_name: Callable[[], str]
     creation_time_ms: Callable[[], int]
     level: int
-    source: FileSource
+    file_source: FileSource
     indexes: tuple[IndexedColumn, ...] = ()
-    summed: tuple[PlacedColumn, ...] = ()
+    summed_columns: tuple[PlacedColumn, ...] = ()
 
 
 class OpenDataFile(ABC):
@@ -89,13 +89,13 @@ class OpenDataFile(ABC):
         self._writer = DATA_FILE_FORMATS[new_files.options[FILE_FORMAT]].open_sink(
             self._sink, file_schema, new_files.options
         )
-        self._change_sum = NO_CHANGES if new_files.summed else None
+        self._change_sum = NO_CHANGES if new_files.summed_columns else None
         self._index = file_index_writer(
             new_files.file_io, self._path, new_files.schema, new_files.indexes
         )
 
     @property
-    def size(self) -> int:
+    def file_size(self) -> int:
         """The number of bytes written."""
         return int(self._sink.tell())
 
@@ -120,10 +120,12 @@ class OpenDataFile(ABC):
     def finish(self) -> DataFileMeta:
         """Close the file, sync it, and describe it."""
         self._writer.close()
-        size = self.size
+        file_size = self.file_size
         self._sink.close()
         self.new_files.file_io.sync(self._path)
-        file = replace(self.describe(size, self._writer.statistics()), change_sum=self._change_sum)
+        file = replace(
+            self.describe(file_size, self._writer.statistics()), change_sum=self._change_sum
+        )
         return file if self._index is None else self._index.add_to(file)
 
     def abort(self) -> None:
@@ -146,7 +148,7 @@ class OpenDataFile(ABC):
         """Count written rows."""
 
     @abstractmethod
-    def describe(self, size: int, statistics: StatsSource) -> DataFileMeta:
+    def describe(self, file_size: int, statistics: StatsSource) -> DataFileMeta:
         """Return the metadata of the whole file."""
 
 
@@ -215,7 +217,7 @@ class RollingFileWriter:
                 sum(file.row_count for file in self._finished_files)
             )
         self._current_file.write(rows)
-        if self._current_file.size >= self.new_files.schema.target_file_size:
+        if self._current_file.file_size >= self.new_files.schema.target_file_size:
             self._roll()
 
     def _roll(self) -> None:
@@ -240,19 +242,19 @@ class RowDataFile(OpenDataFile):
 
     def sum_of(self, rows: pa.Table) -> ChangeSum:
         """Return the checksum of the rows, all of which are inserts."""
-        return ChangeSum(sum_of_rows(rows, self.new_files.summed))
+        return ChangeSum(sum_of_rows(rows, self.new_files.summed_columns))
 
     def count(self, rows: pa.Table) -> None:
         """Do nothing, because only the number of rows matters."""
 
-    def describe(self, size: int, statistics: StatsSource) -> DataFileMeta:
+    def describe(self, file_size: int, statistics: StatsSource) -> DataFileMeta:
         """Describe a file without a key.
 
         A column with NaN has no statistics at all, because Spark answers MIN and MAX from existing
         statistics, even if the bounds are unknown.
         """
         schema = self.new_files.schema
-        of_values, value_stats_columns = value_stats(
+        of_values, value_stats_cols = value_stats(
             statistics,
             [(column.name, column.data_type) for column in schema.fields],
             without_stats=self.nan_columns,
@@ -260,20 +262,20 @@ class RowDataFile(OpenDataFile):
         )
         return DataFileMeta(
             file_name=self.name,
-            file_size=size,
+            file_size=file_size,
             row_count=self.row_count,
             min_key=EMPTY_ROW,
             max_key=EMPTY_ROW,
             key_stats=EMPTY_STATS,
             value_stats=of_values,
-            value_stats_cols=value_stats_columns,
+            value_stats_cols=value_stats_cols,
             min_sequence_number=self._first_sequence_number,
             max_sequence_number=self._first_sequence_number + self.row_count - 1,
             schema_id=schema.schema_id,
             level=self.new_files.level,
             creation_time_ms=self.new_files.creation_time_ms(),
             delete_row_count=0,
-            file_source=self.new_files.source,
+            file_source=self.new_files.file_source,
         )
 
 
@@ -284,7 +286,7 @@ class KeyValueFile(OpenDataFile):
         self._schema = new_files.schema
         self._key_type = new_files.schema.key_type
         self._is_thin = new_files.schema.core_options[DATA_FILE_THIN_MODE]
-        self._delete_count = 0
+        self._delete_row_count = 0
         self._sequence_range: tuple[int, int] | None = None
         self._min_key = self._max_key = b""
         super().__init__(new_files, key_value_file_schema(new_files.schema, thin=self._is_thin))
@@ -312,12 +314,12 @@ class KeyValueFile(OpenDataFile):
 
     def sum_of(self, rows: pa.Table) -> ChangeSum:
         """Return the checksum of the changes by their kinds."""
-        return sum_of_changes(rows, self.new_files.summed)
+        return sum_of_changes(rows, self.new_files.summed_columns)
 
     def count(self, rows: pa.Table) -> None:
         """Count deletes and sequence numbers; note the first and the last key."""
         for kinds in rows.column(VALUE_KIND).chunks:
-            self._delete_count += int(np.count_nonzero(kinds.to_numpy() & 1))
+            self._delete_row_count += int(np.count_nonzero(kinds.to_numpy() & 1))
         for chunk in rows.column(SEQUENCE_NUMBER).chunks:
             sequence_numbers = chunk.to_numpy()
             low, high = self._sequence_range or (int(sequence_numbers[0]), int(sequence_numbers[0]))
@@ -329,11 +331,11 @@ class KeyValueFile(OpenDataFile):
         self._min_key = self._min_key or serialize_arrow_row(keys, types, 0)
         self._max_key = serialize_arrow_row(keys, types, rows.num_rows - 1)
 
-    def describe(self, size: int, statistics: StatsSource) -> DataFileMeta:
+    def describe(self, file_size: int, statistics: StatsSource) -> DataFileMeta:
         """Describe a file with statistics of the key and of all columns."""
         prefix = "" if self._is_thin else KEY_PREFIX
         assert self._sequence_range is not None
-        of_values, value_stats_columns = value_stats(
+        of_values, value_stats_cols = value_stats(
             statistics,
             [(column.name, column.data_type) for column in self._schema.fields],
             without_bounds=self.nan_columns,
@@ -341,7 +343,7 @@ class KeyValueFile(OpenDataFile):
         )
         return DataFileMeta(
             file_name=self.name,
-            file_size=size,
+            file_size=file_size,
             row_count=self.row_count,
             min_key=self._min_key,
             max_key=self._max_key,
@@ -349,12 +351,12 @@ class KeyValueFile(OpenDataFile):
                 statistics, [(prefix + key.name, key.data_type) for key in self._key_type]
             ),
             value_stats=of_values,
-            value_stats_cols=value_stats_columns,
+            value_stats_cols=value_stats_cols,
             min_sequence_number=self._sequence_range[0],
             max_sequence_number=self._sequence_range[1],
             schema_id=self._schema.schema_id,
             level=self.new_files.level,
             creation_time_ms=self.new_files.creation_time_ms(),
-            delete_row_count=self._delete_count,
-            file_source=self.new_files.source,
+            delete_row_count=self._delete_row_count,
+            file_source=self.new_files.file_source,
         )

@@ -134,7 +134,7 @@ class DeletionVectorFiles:
         target_size = None if in_one_file else self.target_size
         entries = []
         for data, metas in encode_deletion_vector_files(vectors, target_size=target_size):
-            file = IndexFileMeta(
+            index_file = IndexFileMeta(
                 index_type=DELETION_VECTORS,
                 file_name=new_name("index"),
                 file_size=len(data),
@@ -142,7 +142,7 @@ class DeletionVectorFiles:
                 deletion_vectors=metas,
             )
             entry = IndexManifestEntry(
-                kind=FileKind.ADD, partition=partition, bucket=bucket, index_file=file
+                kind=FileKind.ADD, partition=partition, bucket=bucket, index_file=index_file
             )
             self.file_io.write_bytes(self._path(entry), data)
             entries.append(entry)

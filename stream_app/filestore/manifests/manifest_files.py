@@ -126,11 +126,11 @@ class ManifestFiles:
         return metas
 
     def _write_manifest(self, entries: Sequence[ManifestEntry], data: bytes) -> ManifestFileMeta:
-        name = new_name("manifest")
-        self.file_io.write_bytes(self.paths.manifest(name), data)
+        file_name = new_name("manifest")
+        self.file_io.write_bytes(self.paths.manifest(file_name), data)
         return describe_manifest(
             entries,
-            file_name=name,
+            file_name=file_name,
             file_size=len(data),
             partition_types=self.paths.partition_type.types,
         )

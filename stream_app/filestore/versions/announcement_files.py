@@ -69,7 +69,7 @@ class RollbackAnnouncement:
     """An announcement that a rollback deletes everything newer than one version.
 
     Attributes:
-        target: the number of that version.
+        target_id: the number of that version.
         delta_lists: number of a snapshot to delete → its delta manifest list; "" if the snapshot is
             unreadable.
     """
@@ -77,13 +77,13 @@ class RollbackAnnouncement:
     ACTOR: ClassVar = "rollback"
     PREFIX: ClassVar = "rolling-back-"
 
-    target: int
+    target_id: int
     delta_lists: Mapping[int, str]
 
     def encode(self) -> bytes:
         """Encode the announcement as the bytes of its file."""
         lists = {str(snapshot_id): delta for snapshot_id, delta in sorted(self.delta_lists.items())}
-        return encode_object({"target": self.target, "deltaManifestLists": lists})
+        return encode_object({"target": self.target_id, "deltaManifestLists": lists})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -95,7 +95,7 @@ class RollbackAnnouncement:
         json = JsonObject.decode(data, file_kind="tag/rolling-back")
         lists = json.text_map("deltaManifestLists") or {}
         return cls(
-            target=json.integer("target"),
+            target_id=json.integer("target"),
             delta_lists={int(snapshot_id): delta for snapshot_id, delta in lists.items()},
         )
 
@@ -127,16 +127,16 @@ class Announcements(Generic[Announced]):
             raise
         return name
 
-    def announcements(self, listed_names: Collection[str] | None = None) -> dict[str, Announced]:
+    def announcements(self, other_names: Collection[str] | None = None) -> dict[str, Announced]:
         """Return all announcements, by name.
 
         Args:
-            listed_names: the folder's names, if the caller has just listed it.
+            other_names: the names in the folder beside the tags, if the caller has just listed it.
 
         Raises:
             CorruptFileError: a file is not an announcement, so the announced versions are unknown.
         """
-        names = listed_names
+        names = other_names
         if names is None:
             names = self.file_io.list_names(f"{self.root}/tag")
         announced = {}

@@ -27,7 +27,7 @@ class ConsumerManager:
     file_io: FileIO
     root: str
 
-    def next_snapshot(self, consumer_id: str) -> int | None:
+    def next_snapshot_id(self, consumer_id: str) -> int | None:
         """Return the first snapshot that a consumer has yet to read; None without such a consumer.
 
         Raises:
@@ -59,18 +59,18 @@ class ConsumerManager:
             if status.is_folder or not status.name.startswith(_PREFIX):
                 continue
             consumer_id = status.name.removeprefix(_PREFIX)
-            following = self.next_snapshot(consumer_id)
-            if following is not None:  # otherwise it was deleted meanwhile
+            next_snapshot_id = self.next_snapshot_id(consumer_id)
+            if next_snapshot_id is not None:  # otherwise it was deleted meanwhile
                 consumers.append(
                     Consumer(
                         consumer_id=consumer_id,
-                        next_snapshot=following,
+                        next_snapshot_id=next_snapshot_id,
                         modified_ms=status.modified_ms,
                     )
                 )
         return sorted(consumers, key=lambda consumer: consumer.consumer_id)
 
-    def min_next_snapshot(self, now_ms: int, expiration_ms: int | None) -> int | None:
+    def min_next_snapshot_id(self, now_ms: int, expiration_ms: int | None) -> int | None:
         """Return the first snapshot that a consumer has yet to read; None without consumers.
 
         Args:
@@ -81,19 +81,19 @@ class ConsumerManager:
             CorruptFileError: a file names no snapshot, so the protected versions are unknown.
         """
         next_snapshots = (
-            consumer.next_snapshot
+            consumer.next_snapshot_id
             for consumer in self.consumers()
             if not consumer.has_expired(now_ms, expiration_ms)
         )
         return min(next_snapshots, default=None)
 
-    def reset(self, consumer_id: str, next_snapshot: int) -> None:
+    def reset(self, consumer_id: str, next_snapshot_id: int) -> None:
         """Set a consumer's next snapshot atomically; a missing consumer is created.
 
         Raises:
             UsageError: the name cannot be that of a file.
         """
-        data = encode_object({_NEXT_SNAPSHOT: next_snapshot})
+        data = encode_object({_NEXT_SNAPSHOT: next_snapshot_id})
         self.file_io.overwrite(self._path(consumer_id), data)
 
     def delete(self, consumer_id: str) -> None:

@@ -30,11 +30,11 @@ class SnapshotLoader(Protocol):
         """Return the latest snapshot; None without snapshots."""
         ...
 
-    def roll_back(self, target: int, latest_snapshot_id: int) -> None:
+    def roll_back(self, target_id: int, latest_id: int) -> None:
         """Make a snapshot the latest one, and delete later ones with their tags.
 
         Args:
-            latest_snapshot_id: the latest snapshot so far; the catalog refuses if another one is
+            latest_id: the latest snapshot so far; the catalog refuses if another one is
                 the latest.
 
         Raises:

@@ -23,7 +23,7 @@ class CastError(ValueError):
     """A value has no counterpart in the target type. Paimon's readers fail on it as well."""
 
 
-def refuse_where(values: pa.Array, refusal_mask: Any, target: DataType) -> None:
+def refuse_where(values: pa.Array, refusal_mask: Any, target_type: DataType) -> None:
     """Check that no value is refused.
 
     Args:
@@ -35,15 +35,15 @@ def refuse_where(values: pa.Array, refusal_mask: Any, target: DataType) -> None:
     """
     is_refused = pc.and_(pa.array(refusal_mask, pa.bool_()), values.is_valid())
     if pc.any(is_refused).as_py():
-        raise cast_error(values.filter(is_refused)[0].as_py(), target)
+        raise cast_error(values.filter(is_refused)[0].as_py(), target_type)
 
 
-def cast_error(value: object, target: DataType) -> CastError:
+def cast_error(value: object, target_type: DataType) -> CastError:
     """Return the error about a value that has no counterpart in the target type."""
     text = repr(value)
     if len(text) > _SHOWN_CHARACTERS:
         text = text[:_SHOWN_CHARACTERS] + "…"
-    return CastError(f"{text} is not a valid {target.as_nullable()}")
+    return CastError(f"{text} is not a valid {target_type.as_nullable()}")
 
 
 def numbers_of(values: pa.Array) -> npt.NDArray[Any]:

@@ -42,16 +42,16 @@ _EXPONENT_DIGITS_MAX = 10
 _EXACT = decimal.Context(prec=120, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
-def text_to_boolean(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+def text_to_boolean(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Parse ``true``, ``t``, ``yes``, ``y``, ``1`` and their opposites, in any case."""
     lower_texts = pc.utf8_lower(values)
     is_true = pc.is_in(lower_texts, pa.array(_TRUE))
     is_false = pc.is_in(lower_texts, pa.array(_FALSE))
-    refuse_where(values, pc.invert(pc.or_(is_true, is_false)), target)
+    refuse_where(values, pc.invert(pc.or_(is_true, is_false)), target_type)
     return pc.if_else(values.is_valid(), is_true, pa.scalar(None, pa.bool_()))
 
 
-def text_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+def text_to_integer(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Parse integers, truncate digits after a point, and refuse integers out of range.
 
     Four texts::
@@ -65,28 +65,30 @@ def text_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array
     groups = pc.extract_regex(values, _INTEGER)
     sign, whole_digits = regex_group(groups, "sign"), regex_group(groups, "whole")
     is_only_sign = pc.equal(pc.utf8_length(values), pc.utf8_length(sign))
-    refuse_where(values, pc.or_(groups.is_null(), pc.fill_null(is_only_sign, False)), target)
+    refuse_where(values, pc.or_(groups.is_null(), pc.fill_null(is_only_sign, False)), target_type)
     digits = pc.utf8_ltrim(whole_digits, "0")
     digits = pc.if_else(pc.equal(digits, ""), "0", digits)
-    refuse_where(values, pc.greater(pc.utf8_length(digits), _LONG_DIGITS), target)
+    refuse_where(values, pc.greater(pc.utf8_length(digits), _LONG_DIGITS), target_type)
     minus_signs = pc.if_else(pc.equal(sign, "-"), "-", "")
     signed_digits = pc.binary_join_element_wise(minus_signs, digits, "")
     decimals = signed_digits.cast(pa.decimal128(_LONG_DIGITS, 0))
-    limit = _LIMITS[target.root]
+    limit = _LIMITS[target_type.root]
     minimum, maximum = (pa.scalar(decimal.Decimal(bound)) for bound in (-limit, limit - 1))
-    refuse_where(values, pc.or_(pc.less(decimals, minimum), pc.greater(decimals, maximum)), target)
-    return decimals.cast(arrow_type(target))
+    refuse_where(
+        values, pc.or_(pc.less(decimals, minimum), pc.greater(decimals, maximum)), target_type
+    )
+    return decimals.cast(arrow_type(target_type))
 
 
-def text_to_float(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+def text_to_float(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Parse numbers as Java: also ``NaN``, ``Infinity``, a final ``f`` or ``d``, and blanks."""
     is_usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_FLOAT), True)
     if not pc.all(is_usual).as_py():
-        values = _parse_each(values, lambda text: _plain_float(text, target), pa.string())
-    return values.cast(arrow_type(target))
+        values = _parse_each(values, lambda text: _plain_float(text, target_type), pa.string())
+    return values.cast(arrow_type(target_type))
 
 
-def _plain_float(text: str, target: DataType) -> str:
+def _plain_float(text: str, target_type: DataType) -> str:
     """Rewrite a text so that Arrow parses it as Java parses the original."""
     stripped = text.strip(_BLANKS)
     unsigned = stripped.lstrip("+-") if stripped[1:2] not in ("+", "-") else ""
@@ -97,46 +99,48 @@ def _plain_float(text: str, target: DataType) -> str:
         return digits
     if _HEX_FLOAT.fullmatch(digits):
         return repr(float.fromhex(digits))
-    raise cast_error(text, target)
+    raise cast_error(text, target_type)
 
 
-def text_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+def text_to_decimal(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Parse decimals, rounded half up; a number with too many digits becomes null."""
     is_usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
     if not pc.all(is_usual).as_py():
-        return _parse_each(values, lambda text: _parse_decimal(text, target), arrow_type(target))
-    return fit_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), target)
+        return _parse_each(
+            values, lambda text: _parse_decimal(text, target_type), arrow_type(target_type)
+        )
+    return fit_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), target_type)
 
 
-def _parse_decimal(text: str, target: DataType) -> decimal.Decimal | None:
+def _parse_decimal(text: str, target_type: DataType) -> decimal.Decimal | None:
     """Parse a decimal of any length, with or without exponent."""
     mantissa, _, exponent = text.lower().partition("e")
     power = exponent.lstrip("+-") or "0"
     if not _FLOAT.fullmatch(text) or len(power) > _EXPONENT_DIGITS_MAX:
-        raise cast_error(text, target)
+        raise cast_error(text, target_type)
     value = decimal.Decimal(mantissa)
     shift = int(exponent or "0")
     if not value:
         return decimal.Decimal(0)
-    if value.adjusted() + shift >= target.precision - target.scale:
+    if value.adjusted() + shift >= target_type.precision - target_type.scale:
         return None
-    if value.adjusted() + shift < -target.scale - 1:
+    if value.adjusted() + shift < -target_type.scale - 1:
         return decimal.Decimal(0)
     context = decimal.Context(prec=max(_EXACT.prec, len(value.as_tuple().digits)))
     rounded = value.scaleb(shift, context).quantize(
-        decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP, context
+        decimal.Decimal(1).scaleb(-target_type.scale), decimal.ROUND_HALF_UP, context
     )
-    return rounded if rounded.adjusted() < target.precision - target.scale else None
+    return rounded if rounded.adjusted() < target_type.precision - target_type.scale else None
 
 
-def to_bytes(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+def to_bytes(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Cut bytes, or the UTF-8 of texts, at the target length; pad BINARY with zeros."""
     values = values.cast(pa.binary())
     lengths = pc.binary_length(values)
-    if (pc.max(lengths).as_py() or 0) > target.length:
-        values = pc.binary_slice(values, 0, target.length)
-    if target.root is TypeRoot.BINARY and (pc.min(lengths).as_py() or 0) < target.length:
-        zeros = pc.binary_repeat(b"\0", pc.subtract(target.length, pc.binary_length(values)))
+    if (pc.max(lengths).as_py() or 0) > target_type.length:
+        values = pc.binary_slice(values, 0, target_type.length)
+    if target_type.root is TypeRoot.BINARY and (pc.min(lengths).as_py() or 0) < target_type.length:
+        zeros = pc.binary_repeat(b"\0", pc.subtract(target_type.length, pc.binary_length(values)))
         values = pc.binary_join_element_wise(values, zeros, b"")
     return values
 

@@ -77,78 +77,87 @@ _RULES: tuple[tuple[Collection[TypeRoot], Collection[TypeRoot], Cast], ...] = (
     (_TIME, TIMESTAMP_ROOTS, times.time_to_timestamp),
 )
 _BY_ROOTS = {
-    (stored_type, target): cast
+    (stored_type, target_type): cast
     for from_, to, cast in _RULES
     for stored_type in from_
-    for target in to
+    for target_type in to
 }
 _STRING_ONLY = TIMESTAMP_ROOTS | _TIME | _DATE
 """Of the types of text, Paimon casts these to STRING alone, not to VARCHAR(n)."""
 
 
-def cast_rule(stored_type: DataType, target: DataType) -> Cast | None:
+def cast_rule(stored_type: DataType, target_type: DataType) -> Cast | None:
     """Return the rule for two types that differ in more than nullability; None without one."""
-    if stored_type.root in _STRING_ONLY and target.root in STRING_ROOTS:
-        is_string = target.root is TypeRoot.VARCHAR and target.length == STRING_MAX
-        return _BY_ROOTS[stored_type.root, target.root] if is_string else None
-    return _BY_ROOTS.get((stored_type.root, target.root))
+    if stored_type.root in _STRING_ONLY and target_type.root in STRING_ROOTS:
+        is_string = target_type.root is TypeRoot.VARCHAR and target_type.length == STRING_MAX
+        return _BY_ROOTS[stored_type.root, target_type.root] if is_string else None
+    return _BY_ROOTS.get((stored_type.root, target_type.root))
 
 
-def can_be_read_as(stored_type: DataType, target: DataType) -> bool:
-    """Return whether files that hold a column of the stored type can be read as `target`."""
-    if stored_type.fits_into(target, by_ids=True) or cast_rule(stored_type, target) is not None:
+def can_be_read_as(stored_type: DataType, target_type: DataType) -> bool:
+    """Return whether files that hold a column of the stored type can be read as `target_type`."""
+    if (
+        stored_type.fits_into(target_type, by_ids=True)
+        or cast_rule(stored_type, target_type) is not None
+    ):
         return True
     stored_types = {member.field_id: member.data_type for member in members(stored_type)}
     return (
         stored_type.is_nested
-        and stored_type.root is target.root
-        and stored_type.length == target.length
+        and stored_type.root is target_type.root
+        and stored_type.length == target_type.length
         and all(
             _can_be_member(stored_types.get(target_member.field_id), target_member.data_type)
-            for target_member in members(target)
+            for target_member in members(target_type)
         )
     )
 
 
-def can_become(stored_type: DataType, target: DataType) -> bool:
+def can_become(stored_type: DataType, target_type: DataType) -> bool:
     """Return whether a column's type may change, so that each reader can still read its files.
 
     Paimon converts times to STRING, but not to STRING NOT NULL.
     """
-    is_text_of_time = stored_type.root in _STRING_ONLY and target.root in STRING_ROOTS
-    return can_be_read_as(stored_type, target) and (target.nullable or not is_text_of_time)
+    is_text_of_time = stored_type.root in _STRING_ONLY and target_type.root in STRING_ROOTS
+    return can_be_read_as(stored_type, target_type) and (
+        target_type.nullable or not is_text_of_time
+    )
 
 
-def _can_be_member(stored_type: DataType | None, target: DataType) -> bool:
+def _can_be_member(stored_type: DataType | None, target_type: DataType) -> bool:
     """Return whether a nested member can be read as another type; None: files lack the member."""
     if stored_type is None:
-        return target.nullable
-    return can_be_read_as(stored_type, target) and (target.nullable or not stored_type.nullable)
+        return target_type.nullable
+    return can_be_read_as(stored_type, target_type) and (
+        target_type.nullable or not stored_type.nullable
+    )
 
 
-def read_as(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
+def read_as(values: pa.Array, stored_type: DataType, target_type: DataType) -> pa.Array:
     """Convert values from one type to another; `can_be_read_as` lists the possible pairs.
 
     Raises:
         CastError: a value has no counterpart.
     """
-    if stored_type.fits_into(target, by_ids=True):
+    if stored_type.fits_into(target_type, by_ids=True):
         # Nested nullability, which is part of Arrow's types, may differ.
-        return cast_with_members(values, arrow_type(target)) if target.is_nested else values
-    rule = cast_rule(stored_type, target)
+        return (
+            cast_with_members(values, arrow_type(target_type)) if target_type.is_nested else values
+        )
+    rule = cast_rule(stored_type, target_type)
     if rule is not None:
-        return rule(values, stored_type, target)
+        return rule(values, stored_type, target_type)
     assert stored_type.is_nested, "the caller has asked can_be_read_as"
-    return _cast_nested(values, stored_type, target)
+    return _cast_nested(values, stored_type, target_type)
 
 
-def _cast_nested(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
+def _cast_nested(values: pa.Array, stored_type: DataType, target_type: DataType) -> pa.Array:
     """Return nested values with another type's members, found by id; missing ones are null."""
-    target_type = arrow_type(target)
+    target_arrow_type = arrow_type(target_type)
     values = values.take(pa.array(range(len(values)), pa.int64()))  # an array without an offset
-    if target.root is TypeRoot.ROW:
+    if target_type.root is TypeRoot.ROW:
         member_values = values.flatten()
-    elif target.root is TypeRoot.MAP:
+    elif target_type.root is TypeRoot.MAP:
         member_values = [values.items, values.keys]
     else:
         member_values = [values.values]
@@ -156,24 +165,24 @@ def _cast_nested(values: pa.Array, stored_type: DataType, target: DataType) -> p
         member.field_id: (member.data_type, column)
         for member, column in zip(members(stored_type), member_values, strict=True)
     }
-    length = len(values if target.root is TypeRoot.ROW else member_values[0])
+    length = len(values if target_type.root is TypeRoot.ROW else member_values[0])
     columns = []
-    for target_member in members(target):
+    for target_member in members(target_type):
         if target_member.field_id in stored_members:
             data_type, column = stored_members[target_member.field_id]
             column = read_as(column, data_type, target_member.data_type)
             columns.append(cast_with_members(column, arrow_type(target_member.data_type)))
         else:
             columns.append(pa.nulls(length, arrow_type(target_member.data_type)))
-    if target.root is TypeRoot.ROW:
-        fields = list(target_type)
+    if target_type.root is TypeRoot.ROW:
+        fields = list(target_arrow_type)
         rows = pa.StructArray.from_arrays(columns, fields=fields, mask=values.is_null())
-        return cast_with_members(rows, target_type)  # else writers refuse null ROWs' values
-    if target.root is TypeRoot.MAP:
-        fields = [target_type.key_field, target_type.item_field]
+        return cast_with_members(rows, target_arrow_type)  # else writers refuse null ROWs' values
+    if target_type.root is TypeRoot.MAP:
+        fields = [target_arrow_type.key_field, target_arrow_type.item_field]
         columns = [pa.StructArray.from_arrays(columns[::-1], fields=fields)]
     return pa.Array.from_buffers(
-        target_type, len(values), values.buffers()[:2], values.null_count, children=columns
+        target_arrow_type, len(values), values.buffers()[:2], values.null_count, children=columns
     )
 
 

@@ -54,23 +54,23 @@ _MINUTE, _HOUR = 60_000, 3_600_000
 _SECONDS_OF_DAY = 86_400
 
 
-def text_to_date(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+def text_to_date(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Parse ``yyyy[-M[-d]]``; text after a blank is ignored."""
-    is_numeric, days = _as_numbers(values, _INT, target)
+    is_numeric, days = _as_numbers(values, _INT, target_type)
     texts = pc.replace_substring_regex(values, r"(?s)^([^ ]+) .*$", r"\1")
     groups = pc.extract_regex(texts, _DATE)
-    refuse_where(values, pc.and_(groups.is_null(), pc.invert(is_numeric)), target)
+    refuse_where(values, pc.and_(groups.is_null(), pc.invert(is_numeric)), target_type)
     year = integers_of_digits(regex_group(groups, "year"))
     month, day = (_digits_or_one(regex_group(groups, name)) for name in ("month", "day"))
     is_valid = (year <= 9999) & (month >= 1) & (month <= 12) & (day >= 1)
     is_valid &= day <= _month_days(year, np.clip(month, 1, 12))
-    refuse_where(values, pc.and_(pa.array(~is_valid), pc.invert(is_numeric)), target)
+    refuse_where(values, pc.and_(pa.array(~is_valid), pc.invert(is_numeric)), target_type)
     parsed_days = _days(year, np.clip(month, 1, 12)) + day - 1
     dates = np.where(_bools(is_numeric), days, parsed_days).astype(np.int32)
     return array_of_numbers(dates, values, pa.int32()).view(pa.date32())
 
 
-def text_to_time(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+def text_to_time(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Parse ``H[:m[:s[.f]]]`` and an offset of hours, or of minutes too if the text has seconds.
 
     Paimon adds the offset after a plus, and rounds a fraction to milliseconds. Four texts, of
@@ -82,14 +82,14 @@ def text_to_time(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
         second     [-,      0,       3,            0]
                    [5000,   3720000, 3723457,      45900000]
     """
-    is_numeric, numbers_ms = _as_numbers(values, _INT, target)
+    is_numeric, numbers_ms = _as_numbers(values, _INT, target_type)
     groups = pc.extract_regex(values, _TIME)
     lacks_second = pc.equal(pc.coalesce(regex_group(groups, "second"), pa.scalar("")), "")
     has_lone_minute = pc.and_(
         lacks_second, pc.greater(pc.utf8_length(regex_group(groups, "zone_minute")), 0)
     )
     is_unreadable = pc.or_(groups.is_null(), pc.fill_null(has_lone_minute, False))
-    refuse_where(values, pc.and_(is_unreadable, pc.invert(is_numeric)), target)
+    refuse_where(values, pc.and_(is_unreadable, pc.invert(is_numeric)), target_type)
     hour, minute, second = (
         integers_of_digits(regex_group(groups, name)) for name in ("hour", "minute", "second")
     )
@@ -102,7 +102,7 @@ def text_to_time(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     parsed_ms = hour * _HOUR + minute * _MINUTE + second * 1000
     parsed_ms = parsed_ms + _rounded_ms(regex_group(groups, "fraction"))
     times = np.where(_bools(is_numeric), numbers_ms, parsed_ms).astype(np.int32)
-    return array_of_numbers(times, values, pa.int32()).view(arrow_type(target))
+    return array_of_numbers(times, values, pa.int32()).view(arrow_type(target_type))
 
 
 def _rounded_ms(fraction: pa.Array) -> Int64s:
@@ -113,28 +113,28 @@ def _rounded_ms(fraction: pa.Array) -> Int64s:
     return integers_of_digits(pc.utf8_rpad(digits, 3, "0")) + _bools(is_rounded_up)
 
 
-def text_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+def text_to_timestamp(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Parse ``yyyy-M-d[ H:m:s[.f]]``, for a TIMESTAMP_LTZ as this machine's local time."""
-    is_local = target.root is TypeRoot.TIMESTAMP_LTZ
+    is_local = target_type.root is TypeRoot.TIMESTAMP_LTZ
     is_numeric = pc.and_(pc.match_substring_regex(values, _NUMBER), not is_local)
-    is_numeric, ticks = _as_numbers(values, _BIGINT, target, is_numeric)
+    is_numeric, ticks = _as_numbers(values, _BIGINT, target_type, is_numeric)
     groups = pc.extract_regex(values, _TIMESTAMP)
-    refuse_where(values, pc.and_(groups.is_null(), pc.invert(is_numeric)), target)
+    refuse_where(values, pc.and_(groups.is_null(), pc.invert(is_numeric)), target_type)
     seconds, nanos, is_valid = _parse_parts(groups)
-    refuse_where(values, pc.and_(pa.array(~is_valid), pc.invert(is_numeric)), target)
+    refuse_where(values, pc.and_(pa.array(~is_valid), pc.invert(is_numeric)), target_type)
     if is_local:
         seconds = to_instants(seconds, "s")
     is_number = _bools(is_numeric)
     if is_number.any():
-        if target.precision not in _NANOS_OF_TICK:
+        if target_type.precision not in _NANOS_OF_TICK:
             raise CastError(
-                f"a number is not a valid {target.as_nullable()}, only of 0, 3, 6 or 9 digits"
+                f"a number is not a valid {target_type.as_nullable()}, only of 0, 3, 6 or 9 digits"
             )
-        per_second = 1_000_000_000 // _NANOS_OF_TICK[target.precision]
-        tick_nanos = ticks % per_second * _NANOS_OF_TICK[target.precision]
+        per_second = 1_000_000_000 // _NANOS_OF_TICK[target_type.precision]
+        tick_nanos = ticks % per_second * _NANOS_OF_TICK[target_type.precision]
         seconds = np.where(is_number, ticks // per_second, seconds)
         nanos = np.where(is_number, tick_nanos, nanos)
-    return _from_seconds(seconds, nanos, values, target)
+    return _from_seconds(seconds, nanos, values, target_type)
 
 
 def _parse_parts(groups: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
@@ -160,20 +160,25 @@ def _parse_parts(groups: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
     return np.where(is_text, seconds, 0), nanos, is_valid
 
 
-def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, target: DataType) -> pa.Array:
+def _from_seconds(
+    seconds: Int64s, nanos: Int64s, like: pa.Array, target_type: DataType
+) -> pa.Array:
     """Build timestamps with the type's number of fractional digits."""
-    step = 10 ** (9 - target.precision)
+    step = 10 ** (9 - target_type.precision)
     nanos = nanos - nanos % step
-    if target.precision <= 6:
-        return timestamps(seconds * 1_000_000 + nanos // 1000, "us", like, target)
-    whole_seconds = timestamps(seconds, "s", like, target)
+    if target_type.precision <= 6:
+        return timestamps(seconds * 1_000_000 + nanos // 1000, "us", like, target_type)
+    whole_seconds = timestamps(seconds, "s", like, target_type)
     return array_of_numbers(
         whole_seconds.cast(pa.int64()).fill_null(0).to_numpy() + nanos, like, pa.int64()
-    ).view(arrow_type(target))
+    ).view(arrow_type(target_type))
 
 
 def _as_numbers(
-    values: pa.Array, number_type: DataType, target: DataType, is_numeric: pa.Array | None = None
+    values: pa.Array,
+    number_type: DataType,
+    target_type: DataType,
+    is_numeric: pa.Array | None = None,
 ) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """Return the mask of texts that are numbers (false for null), and the numbers.
 
@@ -189,7 +194,7 @@ def _as_numbers(
     try:
         parsed_numbers = text_to_integer(numeric_texts, _INT, number_type)
     except CastError as error:
-        raise CastError(f"{error}, and so no {target.as_nullable()}") from None
+        raise CastError(f"{error}, and so no {target_type.as_nullable()}") from None
     return is_numeric, np.asarray(parsed_numbers.fill_null(0).to_numpy(), np.int64)
 
 

@@ -30,14 +30,14 @@ _Part = str | tuple[Int64s, int]
 """A character, or numbers and how many of their last digits are shown."""
 
 
-def text_to_text(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
+def text_to_text(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Cut texts at the target length in characters; CHAR is padded with blanks."""
     lengths = pc.utf8_length(values)
     longest = pc.max(lengths).as_py() or 0
-    if longest > target.length:
-        values = pc.utf8_slice_codeunits(values, 0, target.length)
-    if target.root is TypeRoot.CHAR:
-        values = pc.utf8_rpad(values, target.length, " ")
+    if longest > target_type.length:
+        values = pc.utf8_slice_codeunits(values, 0, target_type.length)
+    if target_type.root is TypeRoot.CHAR:
+        values = pc.utf8_rpad(values, target_type.length, " ")
     return values
 
 
@@ -52,7 +52,7 @@ def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
         return pa.array(texts, pa.string())
 
 
-def number_to_text(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
+def number_to_text(values: pa.Array, stored_type: DataType, target_type: DataType) -> pa.Array:
     """Print integers, floating-point numbers, decimals and booleans."""
     if stored_type.root is TypeRoot.DECIMAL:
         texts = _decimal_texts(values, stored_type.scale)
@@ -60,7 +60,7 @@ def number_to_text(values: pa.Array, stored_type: DataType, target: DataType) ->
         texts = _float_texts(values)
     else:
         texts = values.cast(pa.string())
-    return text_to_text(texts, stored_type, target)
+    return text_to_text(texts, stored_type, target_type)
 
 
 def _decimal_texts(values: pa.Array, scale: int) -> pa.Array:

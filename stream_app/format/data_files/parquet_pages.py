@@ -104,15 +104,15 @@ class PagedGroupReader:
         end: bytes,
         file: pq.ParquetFile,
         columns: Sequence[str],
-        choice: PartChoice,
+        part_choice: PartChoice,
     ) -> None:
         self._source = source
         self._end = end
         self._file = file
         self._columns = columns
-        self._choice = choice
-        self._tested_names = [name for name, _ in choice.columns]
-        self._judge = choice.judge if set(self._tested_names) < set(columns) else None
+        self._part_choice = part_choice
+        self._tested_names = [name for name, _ in part_choice.columns]
+        self._judge = part_choice.judge if set(self._tested_names) < set(columns) else None
 
     def find_wanted_rows(self, group: int) -> WantedRows:
         """Return the rows that may pass, by values of the condition's columns or by the page index.
@@ -238,7 +238,7 @@ class PagedGroupReader:
 
     def _matching_ranges(self, group: int, columns: PagedColumns, row_count: int) -> list[RowRange]:
         """Return the ranges of rows whose page statistics may pass the condition."""
-        footer, tested_columns = self._file.metadata, self._choice.columns
+        footer, tested_columns = self._file.metadata, self._part_choice.columns
         spans = {name: columns[name][0].index("column") for name, _ in tested_columns}
         indexes = self._read_all({name: span for name, span in spans.items() if span})
         starts = part_starts([columns[name][1].starts for name in indexes])
@@ -255,7 +255,7 @@ class PagedGroupReader:
         sizes = np.diff(np.append(starts, row_count)).tolist()
         stats = zip(*column_stats, strict=True) if column_stats else [()] * len(sizes)
         parts = [PartStats(*part) for part in zip(sizes, stats, strict=True)]
-        return ranges_of(starts, row_count, self._choice.may_match(parts))
+        return ranges_of(starts, row_count, self._part_choice.may_match(parts))
 
     def _stats(
         self,

@@ -289,8 +289,8 @@ def _list_record(manifest: IcebergManifest) -> dict[str, Any]:
     """Return the Avro record of a manifest in its list."""
     counts: dict[str, int] = {}
     for status, name in _STATUS_NAMES.items():
-        counts[f"{name}_files_count"] = manifest.files[status]
-        counts[f"{name}_rows_count"] = manifest.rows[status]
+        counts[f"{name}_files_count"] = manifest.file_counts[status]
+        counts[f"{name}_rows_count"] = manifest.row_counts[status]
     return {
         "manifest_path": manifest.path,
         "manifest_length": manifest.length,
@@ -332,8 +332,8 @@ def _manifest(record: dict[str, Any]) -> IcebergManifest:
         sequence_number=record["sequence_number"],
         min_sequence_number=record["min_sequence_number"],
         snapshot_id=record["added_snapshot_id"],
-        files={status: record[f"{name}_files_count"] for status, name in names},
-        rows={status: record[f"{name}_rows_count"] for status, name in names},
+        file_counts={status: record[f"{name}_files_count"] for status, name in names},
+        row_counts={status: record[f"{name}_rows_count"] for status, name in names},
         partitions=tuple(
             PartitionSummary(
                 contains_null=summary["contains_null"],

@@ -1,1 +1,1 @@
-"""Computes an order-independent checksum of rows, as databases can. Start with `row_sums`."""
+"""Computes an order-independent checksum of rows, as databases can. Start with `row_hashes`."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream_app.format.row_hash.row_sums import row_hashes
+from stream_app.format.row_hash.row_hashes import row_hashes
 from stream_app.format.row_hash.row_texts import PlacedColumn, row_texts
 from stream_app.model.checksum.row_sum import RowSum
 
@@ -31,17 +31,17 @@ class GroupSums:
 
     keys: Sequence[PlacedColumn]
     columns: Sequence[PlacedColumn]
-    _rows: np.ndarray = field(init=False)
+    _row_counts: np.ndarray = field(init=False)
     _sums: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        self._rows = np.zeros(GROUPS, np.int64)
+        self._row_counts = np.zeros(GROUPS, np.int64)
         self._sums = np.zeros((2, GROUPS), np.uint64)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Add rows."""
         groups = groups_of(rows, self.keys)
-        self._rows += np.bincount(groups, minlength=GROUPS)
+        self._row_counts += np.bincount(groups, minlength=GROUPS)
         for sums, hashes in zip(self._sums, row_hashes(rows, self.columns), strict=True):
             np.add.at(sums, groups, hashes)
 
@@ -49,8 +49,8 @@ class GroupSums:
         """Return the sums of the groups that have rows."""
         high, low = self._sums
         return {
-            int(group): RowSum(int(self._rows[group]), int(high[group]), int(low[group]))
-            for group in np.flatnonzero(self._rows)
+            int(group): RowSum(int(self._row_counts[group]), int(high[group]), int(low[group]))
+            for group in np.flatnonzero(self._row_counts)
         }
 
 
@@ -76,15 +76,15 @@ def hashed_rows(
         data, offsets = row_texts(group_rows, keys)
         text, ends = data.tobytes(), offsets.tolist()
         high, low = (lane.tolist() for lane in row_hashes(group_rows, columns))
-        names = (text[start:end] for start, end in itertools.pairwise(ends))
-        counts.update(zip(names, high, low, strict=True))
+        texts = (text[start:end] for start, end in itertools.pairwise(ends))
+        counts.update(zip(texts, high, low, strict=True))
     return counts
 
 
-def group_by_key(rows: HashedRows) -> dict[bytes, HashedRows]:
+def group_by_key(hashed_rows: HashedRows) -> dict[bytes, HashedRows]:
     """Return the rows of each key."""
     rows_by_key: dict[bytes, HashedRows] = {}
-    for row, count in rows.items():
+    for row, count in hashed_rows.items():
         rows_by_key.setdefault(row[0], Counter())[row] = count
     return rows_by_key
 

@@ -1,6 +1,6 @@
 """Computes MD5 of byte strings by Python's library, where machine code is not available.
 
-`row_sums` uses it. A string takes half a microsecond, because Python makes objects of it. MD5 was
+`row_hashes` uses it. A string takes half a microsecond, because Python makes objects of it. MD5 was
 chosen because each database has it, not for protection against forgery.
 """
 

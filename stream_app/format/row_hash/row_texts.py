@@ -1,8 +1,8 @@
 """Formats the canonical text of a row in Arrow's columns, as a database can in SQL.
 
-A row's text joins `INDEX=VALUE;` for each value that is not null, in the order of columns. So an
-appended column, which is null in older rows, does not change their texts. The index counts the
-table's columns from 0. `row_sums` hashes the texts. `compiled.text_bytes` writes the same texts
+A row's text joins `POSITION=VALUE;` for each value that is not null, in the order of columns. So an
+appended column, which is null in older rows, does not change their texts. The position counts the
+table's columns from 0. `row_hashes` hashes the texts. `compiled.text_bytes` writes the same texts
 where rows are only hashed.
 
 ========================  =========================================================

@@ -131,7 +131,7 @@ class WindowBefore:
     merges_single_rows: bool = False
 
 
-def has_level_0(sections: Sequence[Section]) -> bool:
+def has_level0(sections: Sequence[Section]) -> bool:
     """Return whether the sections have a file of level 0."""
     files = (file for section in sections for run in section for file in run.files)
     return any(file.level == 0 for file in files)
@@ -142,7 +142,7 @@ class BeforeRowLookup(ABC):
 
     def records_changes(self, sections: Sequence[Section], output_level: int, /) -> bool:
         """Return whether a rewrite writes a changelog; by default if level 0 is part of it."""
-        return output_level != 0 and has_level_0(sections)
+        return output_level != 0 and has_level0(sections)
 
     @abstractmethod
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
@@ -176,8 +176,8 @@ class FullCompactionChangelog(BeforeRowLookup):
         is_newer = level_window.levels != self.max_level
         may_change = level_window.keys_with(is_newer)
         is_older = level_window.rows_of_keys(may_change) & ~is_newer
-        rows = rows_at(level_window.window.batch, level_window.order[is_older])
-        return WindowBefore(level_window.window, rows, may_change)
+        earlier_rows = rows_at(level_window.window.batch, level_window.order[is_older])
+        return WindowBefore(level_window.window, earlier_rows, may_change)
 
 
 @dataclass(frozen=True, slots=True)

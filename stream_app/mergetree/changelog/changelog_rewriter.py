@@ -65,7 +65,9 @@ class ChangelogRewriter:
             return self.rewriter.rewrite(
                 sections, output_level=output_level, drop_deletes=drop_deletes
             )
-        data_writer = self.file_access.data_writer(level=output_level, source=FileSource.COMPACT)
+        data_writer = self.file_access.data_writer(
+            level=output_level, file_source=FileSource.COMPACT
+        )
         return self._merge_sections(sections, data_writer, output_level, drop_deletes=drop_deletes)
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
@@ -83,11 +85,11 @@ class ChangelogRewriter:
             case Upgrade.RECORD:
                 rewritten = self._merge_sections([section], None, output_level, drop_deletes=False)
                 return WrittenFiles(
-                    self.rewriter.upgrade(file, output_level).data, rewritten.changelog
+                    self.rewriter.upgrade(file, output_level).added_files, rewritten.changelog
                 )
             case Upgrade.REWRITE:
                 data_writer = self.file_access.data_writer(
-                    level=output_level, source=FileSource.COMPACT
+                    level=output_level, file_source=FileSource.COMPACT
                 )
                 return self._merge_sections(
                     [section], data_writer, output_level, drop_deletes=self.drops_moved_deletes
@@ -109,8 +111,8 @@ class ChangelogRewriter:
         with ExitStack() as undo:
             for writer in filter(None, (data_writer, changelog_writer)):
                 undo.callback(writer.abort)
-            for window in self._windows(sections):
-                before = self.before_row_lookup.look_up(window)
+            for level_window in self._windows(sections):
+                before = self.before_row_lookup.look_up(level_window)
                 merged_rows = rewriter.merge_function.merge(
                     before.window, rewriter.layout, merges_single_rows=before.merges_single_rows
                 )
@@ -118,19 +120,19 @@ class ChangelogRewriter:
                 if data_writer is not None and rows.num_rows:
                     data_writer.write(rows)
                 if changelog_writer is not None:
-                    changes = self._changes(window, before, merged_rows)
+                    changes = self._changes(level_window, before, merged_rows)
                     if changes.num_rows:
                         changelog_writer.write(changes)
             files = [
                 () if writer is None else writer.close()
                 for writer in (data_writer, changelog_writer)
             ]
-            written_files = WrittenFiles(data=files[0], changelog=files[1])
+            written_files = WrittenFiles(added_files=files[0], changelog=files[1])
             undo.pop_all()
         return written_files
 
     def _changes(
-        self, window: LevelWindow, before: WindowBefore, merged_rows: pa.RecordBatch
+        self, level_window: LevelWindow, before: WindowBefore, merged_rows: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the changes by which a window's earlier rows become the merged ones."""
         layout, may_change = self.rewriter.layout, before.may_change
@@ -139,9 +141,9 @@ class ChangelogRewriter:
                 merged_rows = rows_at(merged_rows, np.flatnonzero(may_change))
             else:
                 # The merge engine has dropped keys.
-                first_indices = window.order[window.starts[may_change]]
+                first_indices = level_window.order[level_window.starts[may_change]]
                 merged_rows, _ = rows_of_keys(
-                    layout, merged_rows, rows_at(window.window.batch, first_indices)
+                    layout, merged_rows, rows_at(level_window.window.batch, first_indices)
                 )
         if before.earlier_rows is None:
             return merged_rows

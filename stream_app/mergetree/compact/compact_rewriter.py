@@ -48,7 +48,7 @@ class CompactRewriter:
         Raises:
             CorruptFileError: an input file cannot be read; the written files are deleted.
         """
-        writer = self.file_access.data_writer(level=output_level, source=FileSource.COMPACT)
+        writer = self.file_access.data_writer(level=output_level, file_source=FileSource.COMPACT)
         try:
             for section in sections:
                 for batch in merged_section(

@@ -108,7 +108,7 @@ class CompactTask:
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
             written_files = self.rewriter.upgrade(file, request.unit.output_level)
-            self._add_change((file,), written_files.data, written_files.changelog)
+            self._add_change((file,), written_files.added_files, written_files.changelog)
 
     def _rewrite(self, sections: list[Section]) -> None:
         request = self.request
@@ -118,7 +118,7 @@ class CompactTask:
             drop_deletes=request.drop_deletes,
         )
         removed_files = tuple(file for section in sections for run in section for file in run.files)
-        self._add_change(removed_files, written_files.data, written_files.changelog)
+        self._add_change(removed_files, written_files.added_files, written_files.changelog)
 
     def _add_change(
         self,

@@ -87,28 +87,32 @@ class UniversalCompaction:
         runs_to_merge = self.pick_sizes(num_levels, sizes_of(runs), self.ratio_at(time))
         return None if runs_to_merge is None else _unit_of_picked(runs, runs_to_merge)
 
-    def pick_sizes(self, num_levels: int, runs: Sequence[RunSize], ratio: int) -> PickedRuns | None:
+    def pick_sizes(
+        self, num_levels: int, run_sizes: Sequence[RunSize], ratio: int
+    ) -> PickedRuns | None:
         """Return the runs that rules 1 to 3 pick from sizes, newest first; None without a pick.
 
         Args:
             ratio: the percentage by which the next run may be larger, as `ratio_at` returns it.
         """
-        if len(runs) < self.run_count_trigger or not runs:
+        if len(run_sizes) < self.run_count_trigger or not run_sizes:
             return None
         max_level = num_levels - 1
-        newer_size, oldest_size = sum(run.size for run in runs[:-1]), runs[-1].size
+        newer_size, oldest_size = sum(run.size for run in run_sizes[:-1]), run_sizes[-1].size
         if newer_size * 100 > self.max_size_amplification_percent * oldest_size:
-            return PickedRuns(len(runs), max_level, "size amplification")
+            return PickedRuns(len(run_sizes), max_level, "size amplification")
         if self.fits_levels:
             runs_max = min(max_level, self.run_count_trigger - 1)
-            return picked_runs(runs, max_level, count_by_levels(runs, runs_max), "levels")
-        count = extend_by_ratio(runs, 1, ratio)
+            return picked_runs(run_sizes, max_level, count_by_levels(run_sizes, runs_max), "levels")
+        count = extend_by_ratio(run_sizes, 1, ratio)
         if count > 1:
-            return picked_runs(runs, max_level, count, "size ratio")
-        if len(runs) == self.run_count_trigger:
+            return picked_runs(run_sizes, max_level, count, "size ratio")
+        if len(run_sizes) == self.run_count_trigger:
             return None
-        min_count = len(runs) - self.run_count_trigger + 1
-        return picked_runs(runs, max_level, extend_by_ratio(runs, min_count, ratio), "run count")
+        min_count = len(run_sizes) - self.run_count_trigger + 1
+        return picked_runs(
+            run_sizes, max_level, extend_by_ratio(run_sizes, min_count, ratio), "run count"
+        )
 
     def ratio_at(self, time: PickTime) -> int:
         """Return the percentage by which the next run may be larger at this hour."""
@@ -121,10 +125,10 @@ def sizes_of(runs: Runs) -> list[RunSize]:
     return [RunSize(run.level, run.run.total_size) for run in runs]
 
 
-def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
+def extend_by_ratio(run_sizes: Sequence[RunSize], count: int, ratio: int) -> int:
     """Return how many runs to take: the `count` newest, and more while the next fits `ratio`."""
-    size = sum(run.size for run in runs[:count])
-    for run in runs[count:]:
+    size = sum(run.size for run in run_sizes[:count])
+    for run in run_sizes[count:]:
         # Integers replace Paimon's doubles: equal up to about 70 TB, and exact beyond.
         if size * (100 + ratio) < run.size * 100:
             break
@@ -133,18 +137,18 @@ def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
     return count
 
 
-def count_by_levels(runs: Sequence[RunSize], runs_max: int) -> int:
+def count_by_levels(run_sizes: Sequence[RunSize], runs_max: int) -> int:
     """Return how many runs to take, so that at most `runs_max` remain above level 0, at low cost.
 
     All level-0 files together are a flush. If a flush may be written `w` times, `r` runs have space
     for C(r + w, w) flushes. The smallest `w` with space for all flushes gives each run its size:
     C(r + w - 1, w - 1) for the oldest one. The oldest runs that have their size stay.
     """
-    level0_count = sum(1 for run in runs if run.level == 0)
-    flush_bytes = sum(run.size for run in runs[:level0_count])
-    count, size = len(runs), sum(run.size for run in runs)
+    level0_count = sum(1 for run in run_sizes if run.level == 0)
+    flush_bytes = sum(run.size for run in run_sizes[:level0_count])
+    count, size = len(run_sizes), sum(run.size for run in run_sizes)
     while count > level0_count and runs_max > 1:
-        oldest_size = runs[count - 1].size
+        oldest_size = run_sizes[count - 1].size
         flush_count = _oldest_flush_count(size // max(1, flush_bytes), runs_max)
         if oldest_size * 100 < flush_count * flush_bytes * _FULL_PERCENT:
             break
@@ -160,20 +164,22 @@ def _oldest_flush_count(flush_count: int, runs_max: int) -> int:
     return comb(runs_max + write_count - 1, runs_max)
 
 
-def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str) -> PickedRuns:
+def picked_runs(
+    run_sizes: Sequence[RunSize], max_level: int, count: int, reason: str
+) -> PickedRuns:
     """Take the `count` newest runs, and determine the level of their merge.
 
     It is the level just below the next older run, or the highest level if all runs are taken. It is
     never level 0: instead more runs are taken, up to one of a higher level.
     """
-    output_level = max_level if count == len(runs) else max(0, runs[count].level - 1)
+    output_level = max_level if count == len(run_sizes) else max(0, run_sizes[count].level - 1)
     if output_level == 0:
-        for run in runs[count:]:
+        for run in run_sizes[count:]:
             count += 1
             if run.level != 0:
                 output_level = run.level
                 break
-    if count == len(runs):
+    if count == len(run_sizes):
         output_level = max_level
     return PickedRuns(count, output_level, reason)
 
@@ -298,9 +304,9 @@ class ForceUpLevel0Compaction:
         is_early = self.max_interval is not None and time.idle_flush_count < self.max_interval
         if not level0_count or (is_early and not time.expects_no_flush):
             return None
-        sizes = sizes_of(runs)
-        count = extend_by_ratio(sizes, level0_count, self.universal.ratio_at(time))
-        runs_to_merge = picked_runs(sizes, num_levels - 1, count, "level 0 upwards")
+        run_sizes = sizes_of(runs)
+        count = extend_by_ratio(run_sizes, level0_count, self.universal.ratio_at(time))
+        runs_to_merge = picked_runs(run_sizes, num_levels - 1, count, "level 0 upwards")
         return replace(_unit_of_picked(runs, runs_to_merge), is_forced=True)
 
 

@@ -14,7 +14,7 @@ from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import KeyValueLayout, retract_mask
 from stream_app.mergetree.merge_engines.deduplicate import without_retracts
 from stream_app.mergetree.merge_window import MergeWindow
-from stream_app.model.schema.merge.refused_rows import OF_FIRST_ROW
+from stream_app.model.schema.merge.refusal_rules import OF_FIRST_ROW
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from stream_app.model.schema.merge.merge_rules import (
     MergeRules,
     SequenceGroup,
 )
-from stream_app.model.schema.merge.refused_rows import OF_PARTIAL_UPDATE
+from stream_app.model.schema.merge.refusal_rules import OF_PARTIAL_UPDATE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 _ChangeOps = npt.NDArray[np.int8]
@@ -173,8 +173,11 @@ def grouped_changes(
         unmerged_indices=changes.starts[np.flatnonzero(~keys.is_merged)],
         is_removed=removals == changes.ends,
         ignores_delete=rules.ignores_delete,
-        has_sequence={group: rank > 0 for group, rank in ranks.items()},
-        in_sequence={group: _in_sequence(rank, parts, is_counted) for group, rank in ranks.items()},
+        has_sequence={group: group_ranks > 0 for group, group_ranks in ranks.items()},
+        in_sequence={
+            group: _in_sequence(group_ranks, parts, is_counted)
+            for group, group_ranks in ranks.items()
+        },
     )
 
 

@@ -73,7 +73,7 @@ class HistoryRule:
         keeps_earlier: whether a changed row comes with its earlier row, as -U or -D.
     """
 
-    columns: HistoryColumns
+    history_columns: HistoryColumns
     layout: KeyValueLayout
     keeps_earlier: bool
 
@@ -85,7 +85,12 @@ class HistoryRule:
     @property
     def tracked_names(self) -> list[str]:
         """The columns whose change begins a version."""
-        others = {SEQUENCE_NUMBER, VALUE_KIND, *self.columns.names, *self.columns.untracked_columns}
+        others = {
+            SEQUENCE_NUMBER,
+            VALUE_KIND,
+            *self.history_columns.names,
+            *self.history_columns.untracked_columns,
+        }
         return [name for name in self.layout.schema.names if name not in others]
 
 
@@ -172,7 +177,7 @@ def _affected_rows(
 
     For each key these are the last version before its first change, and all later versions.
     """
-    names, start = list(rule.source_layout.key_names), rule.columns.valid_from
+    names, start = list(rule.source_layout.key_names), rule.history_columns.valid_from
     ends = np.flatnonzero(last_of_key(changes, None, rule.source_layout))
     first_indices = np.concatenate(([0], ends[:-1] + 1))
     keys = rows_at(changes.select(names), first_indices)
@@ -191,7 +196,7 @@ def _affected_rows(
         return rows, rows.slice(0, 0)
     hidden_changes.count_late(changes.column(start))
     # Without untracked columns an older hidden change cannot affect a later version.
-    start_min = None if rule.columns.untracked_columns else int(first_changes.min())
+    start_min = None if rule.history_columns.untracked_columns else int(first_changes.min())
     changes_of_keys = hidden_changes.find(keys, start_min)
     last_before = np.flatnonzero(is_before_changes & ~is_past)
     first_starts = np.full(keys.num_rows, np.iinfo(np.int64).min)
@@ -216,7 +221,7 @@ def _is_confirmed(hidden_changes: RowsOfKeys, stored_rows: RowsOfKeys, rule: His
     Args:
         stored_rows: all versions of the keys, by key and start.
     """
-    columns = rule.columns
+    columns = rule.history_columns
     rows = pa.concat_batches([stored_rows.rows, hidden_changes.rows])
     count, starts = stored_rows.rows.num_rows, _integers(rows.column(columns.valid_from))
     key_indices = np.concatenate([stored_rows.key_indices, hidden_changes.key_indices])
@@ -256,7 +261,7 @@ def _number_by_age(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _ends_of_versions(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
     """Return a delete for each version that ends, at the time of its end."""
-    columns = rule.columns
+    columns = rule.history_columns
     ends = rows.filter(rows.column(columns.valid_to).is_valid())
     kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), ends.num_rows)
     ends = _set_column(with_sequence_number(ends, _END_NUMBER), VALUE_KIND, kinds)
@@ -278,7 +283,7 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
     Args:
         rows: values and deletes in order of key, start and age.
     """
-    columns = rule.columns
+    columns = rule.history_columns
     is_newest = last_of_key(rows, None, rule.layout)
     states = rows_at(rows, np.flatnonzero(is_newest))
     is_value = ~retract_mask(states)

@@ -36,7 +36,7 @@ from stream_app.mergetree.write.row_kinds import accepted_mask, with_kinds_of
 from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.merge.refused_rows import RefusedRows
+from stream_app.model.schema.merge.refusal_rules import RefusalRule
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.schema.unchanged_values import UNCHANGED
 
@@ -51,9 +51,9 @@ class MergeTreeWriter:
             input``).
         ignored_kinds: the row kinds that are dropped first (``ignore-delete``,
             ``ignore-update-before``).
-        refusal_rules: the rows that no merge accepts, and which must not be committed.
+        refusal_rules: the rules about rows that no merge accepts, and which must not be committed.
         kind_column: the column with each row's kind (``rowkind.field``); empty: none.
-        history: derives the versions of rows; None: a key has only one version.
+        history_rule: derives the versions of rows; None: a key has only one version.
         hidden_changes: the bucket's hidden changes; see `history_windows`.
         old_row_lookup: looks up omitted values, or the table's versions; None: no row needs them.
     """
@@ -65,9 +65,9 @@ class MergeTreeWriter:
     next_sequence_number: int
     writes_changelog: bool
     ignored_kinds: frozenset[RowKind] = frozenset()
-    refusal_rules: tuple[RefusedRows, ...] = ()
+    refusal_rules: tuple[RefusalRule, ...] = ()
     kind_column: str = ""
-    history: HistoryRule | None = None
+    history_rule: HistoryRule | None = None
     hidden_changes: HiddenChanges | None = None
     old_row_lookup: OldRowLookup | None = None
     _new_files: list[DataFileMeta] = field(init=False, default_factory=list)
@@ -104,7 +104,7 @@ class MergeTreeWriter:
         """Merge the buffered rows into level-0 files, and write the changelog beside them."""
         if self.buffer.is_empty:
             return
-        data_writer = self.file_access.data_writer(level=0, source=FileSource.APPEND)
+        data_writer = self.file_access.data_writer(level=0, file_source=FileSource.APPEND)
         changelog_writer = self.file_access.changelog_writer() if self.writes_changelog else None
         try:
             for window in self._windows():
@@ -161,7 +161,7 @@ class MergeTreeWriter:
 
     def _windows(self) -> Iterator[MergeWindow]:
         """Yield the buffered rows with older values; refuse rows that lack an older value."""
-        if self.history is None and not self._omits_values:
+        if self.history_rule is None and not self._omits_values:
             yield from self.buffer.drain()
             return
         assert self.old_row_lookup is not None, "rows need older rows of the table"
@@ -177,8 +177,10 @@ class MergeTreeWriter:
             yield restored_rows.window
 
     def _restored_windows(self, find: RowFinder) -> Iterator[RestoredRows]:
-        if self.history is not None:
-            yield from history_windows(self.buffer.drain(), self.history, find, self.hidden_changes)
+        if self.history_rule is not None:
+            yield from history_windows(
+                self.buffer.drain(), self.history_rule, find, self.hidden_changes
+            )
             return
         for window in self.buffer.drain():
             yield from restored_windows(window, self.layout, find)

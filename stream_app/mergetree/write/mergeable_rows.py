@@ -14,12 +14,12 @@ from stream_app.arrow_buffers import Bools, valid_of
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import equal_values, retract_mask
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.merge.refused_rows import RefusedRows
+from stream_app.model.schema.merge.refusal_rules import RefusalRule
 from stream_app.model.schema.table_schema import VALUE_KIND
 
 
 def check_mergeable(
-    rows: pa.RecordBatch, rules: Iterable[RefusedRows], key_names: Sequence[str]
+    rows: pa.RecordBatch, refusal_rules: Iterable[RefusalRule], key_names: Sequence[str]
 ) -> None:
     """Check that no later merge fails at a row.
 
@@ -31,7 +31,7 @@ def check_mergeable(
     """
     if not retract_mask(rows).any():
         return
-    for rule in rules:
+    for rule in refusal_rules:
         refused_indices = np.flatnonzero(_refused_mask(rule, rows, key_names))
         if len(refused_indices):
             index = int(refused_indices[0])
@@ -39,16 +39,12 @@ def check_mergeable(
             raise MergeError(f"{rule.problem}: it came for {key}", fix=rule.fix)
 
 
-def _refused_mask(
-    refused_rows: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str]
-) -> Bools:
+def _refused_mask(rule: RefusalRule, rows: pa.RecordBatch, key_names: Sequence[str]) -> Bools:
     kinds = rows.column(VALUE_KIND).to_numpy()
-    is_refused: Bools = np.isin(kinds, [int(kind) for kind in refused_rows.kinds])
-    if refused_rows.sequence:
-        is_refused &= np.any(
-            [valid_of(rows.column(name)) for name in refused_rows.sequence], axis=0
-        )
-    if refused_rows.updates_alone and rows.num_rows:
+    is_refused: Bools = np.isin(kinds, [int(kind) for kind in rule.kinds])
+    if rule.sequence:
+        is_refused &= np.any([valid_of(rows.column(name)) for name in rule.sequence], axis=0)
+    if rule.updates_alone and rows.num_rows:
         # A -U row whose +U row is beyond the batch is accepted, because that nearly always follows.
         is_paired = np.ones(rows.num_rows, np.bool_)
         is_paired[:-1] = np.all([_equals_next(rows.column(name)) for name in key_names], axis=0)

@@ -1,7 +1,7 @@
 """Defines an order-independent checksum of rows: their number, and two sums of row hashes.
 
 The sums are modulo 2^64, so a deleted row can be subtracted. Two different sets of rows have equal
-sums with a probability of 2^-64 or less. `format.row_hash.row_sums` computes them.
+sums with a probability of 2^-64 or less. `format.row_hash.row_hashes` computes them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The checksum of a table's rows that a snapshot carries.
 
-`planning.commit.carry_sums` carries it from snapshot to snapshot.
+`planning.commit.sum_record_rules` computes the next snapshot's record from it.
 """
 
 from __future__ import annotations

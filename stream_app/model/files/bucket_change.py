@@ -19,11 +19,11 @@ class LookupFiles:
 
     Attributes:
         output_level: the level of the output files, above which the levels were searched.
-        files: the names of files there that may have a key of its level 0.
+        names: the names of the files there that may have a key of its level 0.
     """
 
     output_level: int
-    files: frozenset[str]
+    names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ class DataSplit:
         schema_id: the schema number of the columns at planning.
         partition: the serialized BinaryRow of the partition columns.
         is_raw: whether each file can be read alone; otherwise a reader must merge versions of keys.
-        index_files: the index files with deletion vectors of these files.
+        index_entries: the index files with deletion vectors of these files.
     """
 
     snapshot_id: int
@@ -46,7 +46,7 @@ class DataSplit:
     bucket: int
     files: tuple[DataFileMeta, ...]
     is_raw: bool
-    index_files: tuple[IndexManifestEntry, ...] = ()
+    index_entries: tuple[IndexManifestEntry, ...] = ()
 
     def __post_init__(self) -> None:
         assert self.files, "a split without files has nothing to read"

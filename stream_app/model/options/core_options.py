@@ -338,7 +338,7 @@ class CoreOptions:
         return self[DELETION_VECTORS_ENABLED]
 
     @property
-    def hides_level_0(self) -> bool:
+    def hides_level0(self) -> bool:
         """Whether readers of keyed rows skip files that are not compacted yet."""
         if self.merges_by_vectors:
             return not self[DELETION_VECTORS_MERGE_ON_READ]

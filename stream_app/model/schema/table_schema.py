@@ -38,7 +38,7 @@ from stream_app.model.schema.history_columns import (
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.merge.merge_problems import merge_problems
 from stream_app.model.schema.merge.merge_rules import MergeRules, merge_rules
-from stream_app.model.schema.merge.refused_rows import RefusedRows, refused_rows
+from stream_app.model.schema.merge.refusal_rules import RefusalRule, refusal_rules
 from stream_app.model.schema.paimon_problems import (
     avro_problems,
     index_problems,
@@ -160,11 +160,11 @@ class TableSchema:
         return self.core_options[DATA_EVOLUTION_ENABLED]
 
     @cached_property
-    def refused_rows(self) -> tuple[RefusedRows, ...]:
-        """The rows that no merge accepts, so that writers must not commit them."""
+    def refusal_rules(self) -> tuple[RefusalRule, ...]:
+        """The rules about rows that no merge accepts, so that writers must not commit them."""
         if not self.kind_traits.merges_by_key:
             return ()
-        return refused_rows(self.fields, self.primary_keys, self.options)
+        return refusal_rules(self.fields, self.primary_keys, self.options)
 
 
 def new_table_schema(

@@ -39,7 +39,9 @@ class VersionName:
 def needs_text(versions: Collection[VersionName]) -> str:
     """Describe versions: ``snapshots 3 to 5, tag 'opening'; the changes of snapshot 4``."""
     parts = []
-    for is_changes, branch in sorted({(name.is_changes, name.branch) for name in versions}):
+    for is_changes, branch in sorted(
+        {(version.is_changes, version.branch) for version in versions}
+    ):
         key = (is_changes, branch)
         group = [version for version in versions if (version.is_changes, version.branch) == key]
         suffix = f" of branch {branch!r}" if branch else ""
@@ -101,14 +103,16 @@ def next_step(
     )
 
 
-def _names_text(names: Collection[VersionName]) -> str:
+def _names_text(versions: Collection[VersionName]) -> str:
     """Return the names of versions, with consecutive numbers as a range."""
     texts = []
     for kind, noun in _NAMED_KINDS.items():
-        snapshot_ids = sorted(name.snapshot_id or 0 for name in names if name.kind is kind)
+        snapshot_ids = sorted(
+            version.snapshot_id or 0 for version in versions if version.kind is kind
+        )
         if snapshot_ids:
             texts.append(f"{noun}{'s' if len(snapshot_ids) > 1 else ''} {_ranges(snapshot_ids)}")
-    tags = sorted(name.tag for name in names if name.kind is VersionKind.TAG)
+    tags = sorted(version.tag for version in versions if version.kind is VersionKind.TAG)
     if tags:
         texts.append(f"tag{'s' if len(tags) > 1 else ''} {', '.join(map(repr, tags))}")
     return ", ".join(texts)

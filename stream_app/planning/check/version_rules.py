@@ -55,14 +55,14 @@ def count_findings(snapshot: Snapshot, file_counts: RecordCounts, where: str) ->
             )
 
 
-def compaction_findings(snapshot: Snapshot, row_change: int, where: str) -> Iterator[Finding]:
+def compaction_findings(snapshot: Snapshot, row_gain: int, where: str) -> Iterator[Finding]:
     """Check that a compaction of a table without a key keeps the number of rows.
 
     Args:
-        row_change: the rows of added files minus those of deleted files.
+        row_gain: the rows of added files minus those of deleted files.
     """
-    if snapshot.commit_kind is CommitKind.COMPACT and row_change:
-        change = f"added {row_change} rows" if row_change > 0 else f"lost {-row_change} rows"
+    if snapshot.commit_kind is CommitKind.COMPACT and row_gain:
+        change = f"added {row_gain} rows" if row_gain > 0 else f"lost {-row_gain} rows"
         yield Finding(
             kind=FindingKind.CHANGELOG,
             problem=f"the compaction of snapshot {snapshot.snapshot_id} has {change}",

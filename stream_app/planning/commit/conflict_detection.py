@@ -59,7 +59,7 @@ def find_conflicts(
     live_entries: Iterable[ManifestEntry],
     changes: Sequence[ManifestEntry],
     key_of: KeyOrder,
-    lookup_files: Iterable[tuple[BucketId, LookupFiles]] = (),
+    bucket_lookups: Iterable[tuple[BucketId, LookupFiles]] = (),
 ) -> list[Conflict]:
     """Return all conflicts of committing `changes` on top of `live_entries`.
 
@@ -67,12 +67,14 @@ def find_conflicts(
         live_entries: the live files of at least the changed partitions.
         changes: the entries to commit.
         key_of: makes serialized keys comparable.
-        lookup_files: the files in which compactions looked up older rows, by bucket.
+        bucket_lookups: the files in which compactions looked up older rows, by bucket.
     """
     live_by_identity = {entry.identity: entry for entry in live_entries}
     conflicts = _bucket_count_conflicts(live_by_identity.values(), changes)
-    for bucket, files in lookup_files:
-        conflicts += _lookup_conflicts(live_by_identity.values(), changes, key_of, bucket, files)
+    for bucket_id, lookup_files in bucket_lookups:
+        conflicts += _lookup_conflicts(
+            live_by_identity.values(), changes, key_of, bucket_id, lookup_files
+        )
     file_conflicts, entries_after = _file_conflicts(live_by_identity, changes)
     conflicts += file_conflicts
     return conflicts + _key_range_conflicts(entries_after.values(), changes, key_of)
@@ -89,28 +91,28 @@ def _bucket_count_conflicts(
     for change in changes:
         if change.kind is FileKind.DELETE:
             continue
-        other_entry = entry_of_partition.setdefault(change.partition, change)
-        if other_entry.total_buckets not in (change.total_buckets, *_UNCOUNTED):
+        live_entry = entry_of_partition.setdefault(change.partition, change)
+        if live_entry.total_buckets not in (change.total_buckets, *_UNCOUNTED):
             problem = (
-                f"the partition has {other_entry.total_buckets} buckets, not {change.total_buckets}"
+                f"the partition has {live_entry.total_buckets} buckets, not {change.total_buckets}"
             )
             conflicts.append(
                 Conflict(
                     kind=ConflictKind.BUCKET_COUNT,
                     problem=problem,
                     change=change,
-                    live_entry=other_entry,
+                    live_entry=live_entry,
                 )
             )
     return conflicts
 
 
 def _file_conflicts(
-    live_entries: Mapping[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
+    live_by_identity: Mapping[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> tuple[list[Conflict], Mapping[FileIdentity, ManifestEntry]]:
     """Return conflicts of files that are gone or there, and the live entries after the changes."""
     conflicts = []
-    entries_after = dict(live_entries)
+    entries_after = dict(live_by_identity)
     deleted_identities = set()
     for change in changes:
         identity, name = change.identity, f"file {change.file.file_name}"
@@ -165,9 +167,9 @@ def _lookup_conflicts(
             for min_key, max_key in key_ranges
         )
     }
-    if not lifted_entries or files_above.keys() == lookup_files.files:
+    if not lifted_entries or files_above.keys() == lookup_files.names:
         return []
-    name = min(files_above.keys() ^ lookup_files.files)
+    name = min(files_above.keys() ^ lookup_files.names)
     event = "has come" if name in files_above else "is gone"
     return [
         Conflict(
@@ -197,7 +199,7 @@ def _key_range_conflicts(
         for left, right in pairwise(ordered):
             if key_of(left.file.max_key) < key_of(right.file.min_key):
                 continue
-            change, other_entry = (
+            change, live_entry = (
                 (left, right) if left.identity in added_identities else (right, left)
             )
             conflicts.append(
@@ -206,7 +208,7 @@ def _key_range_conflicts(
                     problem=f"{left.file.file_name} and {right.file.file_name} overlap in bucket "
                     f"{bucket}, level {level}",
                     change=change,
-                    live_entry=other_entry,
+                    live_entry=live_entry,
                 )
             )
     return conflicts

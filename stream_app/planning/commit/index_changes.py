@@ -24,18 +24,18 @@ class IndexFileRewrite:
     """An index file to remove.
 
     Attributes:
-        moved_files: the data files whose deletion vectors move to a new index file.
+        moved_names: the names of the data files whose deletion vectors move to a new index file.
     """
 
     entry: IndexManifestEntry
-    moved_files: tuple[str, ...]
+    moved_names: tuple[str, ...]
 
 
 def choose_rewrites(
     live_entries: Iterable[IndexManifestEntry],
     *,
-    deleted_files: Collection[str],
-    changed_files: Collection[str],
+    deleted_names: Collection[str],
+    changed_names: Collection[str],
     needs_one_file: bool,
 ) -> list[IndexFileRewrite]:
     """Choose the index files of one bucket to rewrite.
@@ -44,24 +44,24 @@ def choose_rewrites(
 
     Args:
         live_entries: the index files of the bucket.
-        deleted_files: the deleted data files.
-        changed_files: the data files that get a new deletion vector.
+        deleted_names: the names of the deleted data files.
+        changed_names: the names of the data files that get a new deletion vector.
         needs_one_file: whether the bucket's vectors must be in one file, so any change affects all.
     """
-    affected_files = {*deleted_files, *changed_files}
+    affected_names = {*deleted_names, *changed_names}
     vector_entries = [entry for entry in live_entries if entry.holds_deletion_vectors]
     rewritten_entries = [
         entry
         for entry in vector_entries
-        if not affected_files.isdisjoint(entry.index_file.data_file_names)
+        if not affected_names.isdisjoint(entry.index_file.data_file_names)
     ]
-    if needs_one_file and (rewritten_entries or changed_files):
+    if needs_one_file and (rewritten_entries or changed_names):
         rewritten_entries = vector_entries
     return [
         IndexFileRewrite(
             entry=entry,
-            moved_files=tuple(
-                name for name in entry.index_file.data_file_names if name not in affected_files
+            moved_names=tuple(
+                name for name in entry.index_file.data_file_names if name not in affected_names
             ),
         )
         for entry in rewritten_entries
@@ -86,8 +86,8 @@ def index_conflict(
     live_entries: Sequence[IndexManifestEntry],
     changes: Sequence[IndexManifestEntry],
     *,
-    deleted_files: Collection[str],
-    live_files: Collection[str],
+    deleted_names: Collection[str],
+    live_names: Collection[str],
     needs_one_file: bool,
 ) -> str | None:
     """Describe the conflict of committing `changes` on top of `live_entries`; None without one.
@@ -98,14 +98,14 @@ def index_conflict(
 
     Args:
         live_entries: the index files of the whole table before the commit.
-        deleted_files: the data files that the commit deletes.
-        live_files: the data files after the commit, of at least the partitions with changed
-            vectors.
+        deleted_names: the names of the data files that the commit deletes.
+        live_names: the names of the data files after the commit, of at least the partitions with
+            changed vectors.
         needs_one_file: whether the vectors of a bucket must be in one file.
     """
-    names = {entry.index_file.file_name for entry in live_entries}
+    live_index_names = {entry.index_file.file_name for entry in live_entries}
     for change in changes:
-        if change.kind is FileKind.DELETE and change.index_file.file_name not in names:
+        if change.kind is FileKind.DELETE and change.index_file.file_name not in live_index_names:
             return f"index file {change.index_file.file_name} is gone"
     combined_entries = combine_index(live_entries, changes)
     if crowded_buckets := _buckets_with_several(
@@ -113,7 +113,7 @@ def index_conflict(
     ):
         return f"bucket {crowded_buckets[0]} would have two files of hashes"
     vector_entries = [entry for entry in combined_entries if entry.holds_deletion_vectors]
-    if problem := _vector_conflict(vector_entries, names, deleted_files, live_files):
+    if problem := _vector_conflict(vector_entries, live_index_names, deleted_names, live_names):
         return problem
     if needs_one_file and (crowded_buckets := _buckets_with_several(vector_entries)):
         return f"bucket {crowded_buckets[0]} would have two files of deletion vectors"
@@ -122,22 +122,22 @@ def index_conflict(
 
 def _vector_conflict(
     vector_entries: Sequence[IndexManifestEntry],
-    names: Collection[str],
-    deleted_files: Collection[str],
-    live_files: Collection[str],
+    live_index_names: Collection[str],
+    deleted_names: Collection[str],
+    live_names: Collection[str],
 ) -> str | None:
     """Describe the first deletion vector that is superseded or lacks its file; None without one."""
-    vectors: set[str] = set()
+    marked_names: set[str] = set()
     for entry in vector_entries:
-        is_new = entry.index_file.file_name not in names
+        is_new = entry.index_file.file_name not in live_index_names
         for data_file in entry.index_file.data_file_names:
-            if data_file in vectors:
+            if data_file in marked_names:
                 return f"rows of {data_file} were deleted meanwhile: it has two deletion vectors"
-            if data_file in deleted_files:
+            if data_file in deleted_names:
                 return f"rows of {data_file}, which the commit replaces, were deleted meanwhile"
-            if is_new and data_file not in live_files:
+            if is_new and data_file not in live_names:
                 return f"{data_file}, whose rows the commit deletes, is gone"
-            vectors.add(data_file)
+            marked_names.add(data_file)
     return None
 
 

@@ -15,7 +15,7 @@ MergeGroup = tuple[ManifestFileMeta, ...]
 
 
 def manifest_groups(
-    manifests: Sequence[ManifestFileMeta], *, target_size: int, min_count: int
+    metas: Sequence[ManifestFileMeta], *, target_size: int, min_count: int
 ) -> list[MergeGroup]:
     """Divide consecutive manifests into groups, each of which the caller merges into one manifest.
 
@@ -26,9 +26,9 @@ def manifest_groups(
     groups: list[MergeGroup] = []
     group: list[ManifestFileMeta] = []
     size = 0
-    for manifest in manifests:
-        group.append(manifest)
-        size += manifest.file_size
+    for meta in metas:
+        group.append(meta)
+        size += meta.file_size
         if size >= target_size:
             groups.append(tuple(group))
             group, size = [], 0
@@ -39,26 +39,21 @@ def manifest_groups(
     if len(group) >= min_count:
         groups.append(tuple(group))
     else:
-        groups += [(manifest,) for manifest in group]
+        groups += [(meta,) for meta in group]
     return groups
 
 
 def full_merge_names(
-    manifests: Sequence[ManifestFileMeta], *, target_size: int, threshold: int
+    metas: Sequence[ManifestFileMeta], *, target_size: int, threshold: int
 ) -> frozenset[str]:
     """Return the names of the manifests that a full merge rewrites; empty if none is due.
 
     It rewrites manifests with DELETEs and small ones, and is due when these have `threshold` bytes.
     Other manifests are rewritten only if one of their files is deleted.
     """
-    rewritten_manifests = [
-        manifest
-        for manifest in manifests
-        if manifest.num_deleted_files or manifest.file_size < target_size
+    rewritten_metas = [
+        meta for meta in metas if meta.num_deleted_files or meta.file_size < target_size
     ]
-    if (
-        len(manifests) < 2
-        or sum(manifest.file_size for manifest in rewritten_manifests) < threshold
-    ):
+    if len(metas) < 2 or sum(meta.file_size for meta in rewritten_metas) < threshold:
         return frozenset()
-    return frozenset(manifest.file_name for manifest in rewritten_manifests)
+    return frozenset(meta.file_name for meta in rewritten_metas)

@@ -76,50 +76,53 @@ SubCoordinators = Mapping[bytes, SubCoordinator]
 
 
 def plan_round(
-    coordinators: SubCoordinators,
-    new_files: Mapping[bytes, Sequence[DataFileMeta]],
+    sub_coordinators: SubCoordinators,
+    small_files: Mapping[bytes, Sequence[DataFileMeta]],
     rules: PackRules,
-    index_files: Mapping[str, str] | None = None,
+    index_file_names: Mapping[str, str] | None = None,
 ) -> tuple[list[Task], dict[bytes, SubCoordinator]]:
     """Plan one round; return the tasks, and the files that remain for the next round.
 
     Args:
-        new_files: partition → small files that are new to the planner. Without any the round does
+        small_files: partition → small files that are new to the planner. Without any the round does
             not count, and no partition ages.
-        index_files: data file → the index file with its deletion vector; None if the table has no
-            deletion vectors.
+        index_file_names: data file → the index file with its deletion vector; None if the table
+            has no deletion vectors.
     """
-    if not any(new_files.values()):
-        return [], dict(coordinators)
-    updated = dict(coordinators)
-    for partition, files in new_files.items():
-        updated[partition] = updated.get(partition, SubCoordinator()).with_files(files)
+    if not any(small_files.values()):
+        return [], dict(sub_coordinators)
+    updated_coordinators = dict(sub_coordinators)
+    for partition, files in small_files.items():
+        sub_coordinator = updated_coordinators.get(partition, SubCoordinator())
+        updated_coordinators[partition] = sub_coordinator.with_files(files)
     tasks: list[Task] = []
-    for partition, coordinator in updated.items():
-        bins, updated[partition] = pick_bins(coordinator, rules, index_files)
+    for partition, sub_coordinator in updated_coordinators.items():
+        bins, updated_coordinators[partition] = pick_bins(sub_coordinator, rules, index_file_names)
         tasks += [(partition, files) for files in bins]
     remaining_partitions = {
-        partition: coordinator
-        for partition, coordinator in updated.items()
-        if not coordinator.may_be_forgotten
+        partition: sub_coordinator
+        for partition, sub_coordinator in updated_coordinators.items()
+        if not sub_coordinator.may_be_forgotten
     }
     return tasks, remaining_partitions
 
 
 def pick_bins(
-    coordinator: SubCoordinator, rules: PackRules, index_files: Mapping[str, str] | None = None
+    sub_coordinator: SubCoordinator,
+    rules: PackRules,
+    index_file_names: Mapping[str, str] | None = None,
 ) -> tuple[list[Files], SubCoordinator]:
     """Return the full bins of one partition, or all of its files after a long wait."""
-    if index_files is None:
-        bins, remaining_files = pack_bins(coordinator.files, rules)
+    if index_file_names is None:
+        bins, remaining_files = pack_bins(sub_coordinator.files, rules)
     else:
-        bins, remaining_files = pack_with_deletions(coordinator.files, rules, index_files)
+        bins, remaining_files = pack_with_deletions(sub_coordinator.files, rules, index_file_names)
     if bins:
-        return bins, replace(coordinator, files=remaining_files)
-    age = coordinator.age + 1
-    if age > COMPACT_AGE and len(coordinator.files) >= _FILES_MIN:
-        return [coordinator.files], SubCoordinator((), age)
-    return [], replace(coordinator, age=age)
+        return bins, replace(sub_coordinator, files=remaining_files)
+    age = sub_coordinator.age + 1
+    if age > COMPACT_AGE and len(sub_coordinator.files) >= _FILES_MIN:
+        return [sub_coordinator.files], SubCoordinator((), age)
+    return [], replace(sub_coordinator, age=age)
 
 
 def pack_bins(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Files], Files]:
@@ -144,7 +147,7 @@ def pack_bins(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Fil
 
 
 def pack_with_deletions(
-    files: Iterable[DataFileMeta], rules: PackRules, index_files: Mapping[str, str]
+    files: Iterable[DataFileMeta], rules: PackRules, index_file_names: Mapping[str, str]
 ) -> tuple[list[Files], Files]:
     """Pack as `pack_bins` does, but also take all files with deleted rows.
 
@@ -153,8 +156,8 @@ def pack_with_deletions(
     groups: dict[str, list[DataFileMeta]] = {}
     other_files = []
     for file in sorted(files, key=lambda file: (file.file_size, file.file_name)):
-        if file.file_name in index_files:
-            groups.setdefault(index_files[file.file_name], []).append(file)
+        if file.file_name in index_file_names:
+            groups.setdefault(index_file_names[file.file_name], []).append(file)
         else:
             other_files.append(file)
     bins: list[Files] = []

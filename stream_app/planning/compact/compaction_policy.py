@@ -29,7 +29,7 @@ FRESHNESS_MIN = 2 + SPARE_RUNS
 FLUSHES_MIN, FLUSHES_MAX = 1 << 4, 1 << 15
 _TOLERANCE = 1.1
 """The factor within which the writes of two choices count as equal. Then the choice with fewer runs
-wins, or the present one."""
+wins, or the current one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +146,14 @@ def choose_rules(
     table_rules: UniversalCompaction,
     fixed_rules: FixedRules,
     stop_trigger: int,
-    present_choice: PolicyChoice | None = None,
+    current_choice: PolicyChoice | None = None,
 ) -> PolicyChoice:
     """Choose the rules for a bucket.
 
     Args:
         table_rules: the rules of the table's options.
         stop_trigger: the maximum number of sorted runs for readers, from `FRESHNESS_MIN` on.
-        present_choice: the present choice, which stays unless another one writes a tenth less.
+        current_choice: the current choice, which stays unless another one writes a tenth less.
     """
 
     def writes(rules: UniversalCompaction) -> float:
@@ -161,10 +161,10 @@ def choose_rules(
 
     late_rules = replace(table_rules, early_full_compaction=None)
     rules = _best_rules(late_rules, fixed_rules, stop_trigger, sizes.num_levels, sizes.flush_count)
-    if present_choice is not None and present_choice.stop_trigger == stop_trigger:
-        present_rules = replace(present_choice.rules, early_full_compaction=None)
-        if writes(present_rules) <= writes(rules) * _TOLERANCE:
-            rules = present_rules
+    if current_choice is not None and current_choice.stop_trigger == stop_trigger:
+        current_rules = replace(current_choice.rules, early_full_compaction=None)
+        if writes(current_rules) <= writes(rules) * _TOLERANCE:
+            rules = current_rules
     return PolicyChoice(
         rules=replace(rules, early_full_compaction=table_rules.early_full_compaction),
         stop_trigger=stop_trigger,
@@ -229,7 +229,7 @@ def candidate_rules(
 def simulated_cost(rules: UniversalCompaction, num_levels: int, flush_count: int) -> SimulatedCost:
     """Return the mean cost of updates and inserts, because sizes do not show which keys are new."""
     costs = [
-        simulate(rules, num_levels, flush_count, flush_count=2 * flush_count, updates=updates)
+        simulate(rules, num_levels, flush_count, count_max=2 * flush_count, updates=updates)
         for updates in (True, False)
     ]
     return SimulatedCost(

@@ -32,55 +32,55 @@ class SimulatedCost:
     compactions: float
 
 
-def merged_size(written_size: float, keys: float | None) -> int:
+def merged_size(written_size: float, key_bytes: float | None) -> int:
     """Return the bytes of changes after a merge to one row for each key.
 
     Args:
         written_size: the bytes of changes, of randomly chosen keys.
-        keys: the bytes of the rows of all keys; None: each change has a new key.
+        key_bytes: the bytes of the rows of all keys; None: each change has a new key.
     """
-    if keys is None:
+    if key_bytes is None:
         return math.ceil(written_size)
-    return math.ceil(-keys * math.expm1(-written_size / keys))
+    return math.ceil(-key_bytes * math.expm1(-written_size / key_bytes))
 
 
 def simulate(
-    rules: UniversalCompaction, num_levels: int, size: int, *, flush_count: int, updates: bool
+    rules: UniversalCompaction, num_levels: int, flush_count: int, *, count_max: int, updates: bool
 ) -> SimulatedCost:
     """Simulate flushes after a full compaction; each compaction ends before the next flush.
 
     Args:
         num_levels: the number of levels, including level 0.
-        size: the size of the bucket in flushes.
-        flush_count: the number of flushes; fewer are simulated if they need more than `_PICKS_MAX`
-            picks.
+        flush_count: the size of the bucket in flushes.
+        count_max: the number of flushes to simulate; fewer are simulated if they need more than
+            `_PICKS_MAX` picks.
         updates: whether flushes have existing keys; else new keys.
     """
-    keys = size * _UNITS
-    runs = [RunSize(num_levels - 1, keys)]
+    bucket_size = flush_count * _UNITS
+    run_sizes = [RunSize(num_levels - 1, bucket_size)]
     written_size = run_sum = simulated_count = pick_count = 0
     for _ in range(_PICKS_MAX):
-        if simulated_count >= flush_count:
+        if simulated_count >= count_max:
             break
         # Below the trigger no rule applies, so these flushes are simulated at once.
-        new_count = max(1, rules.run_count_trigger - len(runs))
-        run_sum += new_count * len(runs) + new_count * (new_count + 1) // 2
+        new_count = max(1, rules.run_count_trigger - len(run_sizes))
+        run_sum += new_count * len(run_sizes) + new_count * (new_count + 1) // 2
         simulated_count += new_count
-        runs[:0] = [RunSize(0, _UNITS)] * new_count
-        picked_runs = rules.pick_sizes(num_levels, runs, rules.size_ratio)
+        run_sizes[:0] = [RunSize(0, _UNITS)] * new_count
+        picked_runs = rules.pick_sizes(num_levels, run_sizes, rules.size_ratio)
         if picked_runs is None:
             continue
-        merged_runs = runs[: picked_runs.count]
+        merged_sizes = run_sizes[: picked_runs.count]
         if updates:
             missing_share = 1.0
-            for run in merged_runs:
-                missing_share *= 1 - min(1.0, run.size / keys)
-            output_size = math.ceil(keys * (1 - missing_share))
+            for run in merged_sizes:
+                missing_share *= 1 - min(1.0, run.size / bucket_size)
+            output_size = math.ceil(bucket_size * (1 - missing_share))
         else:
-            output_size = sum(run.size for run in merged_runs)
+            output_size = sum(run.size for run in merged_sizes)
         written_size += output_size
         pick_count += 1
-        runs[: picked_runs.count] = [RunSize(picked_runs.output_level, output_size)]
+        run_sizes[: picked_runs.count] = [RunSize(picked_runs.output_level, output_size)]
     return SimulatedCost(
         1 + written_size / (simulated_count * _UNITS),
         run_sum / simulated_count,

@@ -41,7 +41,7 @@ def visibility_of(options: CoreOptions, *, merges_by_key: bool) -> Visibility:
         return Visibility.HIGHEST_LEVEL
     return (
         Visibility.ABOVE_LEVEL_0
-        if options.hides_level_0 or options.producer.by_lookup
+        if options.hides_level0 or options.producer.by_lookup
         else Visibility.ANY_LEVEL
     )
 
@@ -88,10 +88,10 @@ def waiting_buckets(
     if visibility is Visibility.ANY_LEVEL:
         return {}
     counts = {
-        bucket: waiting_row_count(files, visibility, num_levels)
-        for bucket, files in files_of_buckets(live_entries).items()
+        bucket_id: waiting_row_count(files, visibility, num_levels)
+        for bucket_id, files in files_of_buckets(live_entries).items()
     }
-    return {bucket: count for bucket, count in counts.items() if count}
+    return {bucket_id: count for bucket_id, count in counts.items() if count}
 
 
 def rows_to_report(waiting_count: int, *, newest_count: int, age_s: float) -> int:

@@ -48,7 +48,7 @@ def manifests_to_merge(
         manifest
         for manifest in manifests
         if manifest.length < limits.target_size * 2 // 3
-        and manifest.live_files < full_entry_count // 2
+        and manifest.live_file_count < full_entry_count // 2
     ]
     total = sum(manifest.length for manifest in small_manifests)
     is_due = len(small_manifests) >= limits.max_count or total >= limits.target_size

@@ -67,7 +67,7 @@ class UnseenRows:
 
 def unseen_rows(live_entries: Iterable[ManifestEntry], levels: IcebergLevels) -> UnseenRows:
     """Count the rows of a snapshot's live files that Iceberg's readers do not see."""
-    rows: Counter[BucketId] = Counter()
+    row_counts: Counter[BucketId] = Counter()
     visible_ms: dict[BucketId, int] = {}
     for entry in live_entries:
         bucket_id = entry.bucket_id
@@ -76,9 +76,11 @@ def unseen_rows(live_entries: Iterable[ManifestEntry], levels: IcebergLevels) ->
                 visible_ms.get(bucket_id, 0), entry.file.creation_time_ms or 0
             )
         else:
-            rows[bucket_id] += entry.file.row_count
-    newest_visible_ms = [visible_ms.get(bucket_id, 0) for bucket_id in rows]
-    return UnseenRows(rows.total(), len(rows), min(newest_visible_ms, default=0) or None)
+            row_counts[bucket_id] += entry.file.row_count
+    newest_visible_ms = [visible_ms.get(bucket_id, 0) for bucket_id in row_counts]
+    return UnseenRows(
+        row_counts.total(), len(row_counts), min(newest_visible_ms, default=0) or None
+    )
 
 
 @dataclass(frozen=True, slots=True)

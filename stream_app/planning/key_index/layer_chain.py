@@ -2,7 +2,7 @@
 
 The index of a key share is a stack of layers on local disk. The lowest layer has all keys at a
 snapshot, and each further layer the changes up to a later snapshot. Number and name identify a
-snapshot, because a rollback frees numbers.
+snapshot, because a rollback frees ids.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ class LayerSpan:
 
 
 def newest_chain(
-    layers: Collection[LayerSpan], versions: Collection[LayerSnapshot]
+    spans: Collection[LayerSpan], versions: Collection[LayerSnapshot]
 ) -> list[LayerSpan]:
-    """Return the layers of the newest state, lowest first; empty without a state.
+    """Return the spans of the newest state's layers, lowest first; empty without a state.
 
     Of several chains to a version the shortest counts, which was merged last.
 
     Args:
-        layers: all existing layers.
+        spans: the spans of all existing layers.
         versions: the table's versions that a state may have.
     """
     shortest_chains: dict[LayerSnapshot, list[LayerSpan]] = {}
-    for layer in sorted(layers, key=lambda layer: layer.end.snapshot_id):
-        lower_layers = [] if layer.start is None else shortest_chains.get(layer.start)
-        if lower_layers is None:
+    for span in sorted(spans, key=lambda span: span.end.snapshot_id):
+        lower_spans = [] if span.start is None else shortest_chains.get(span.start)
+        if lower_spans is None:
             continue
-        chain = [*lower_layers, layer]
-        known_chain = shortest_chains.get(layer.end)
+        chain = [*lower_spans, span]
+        known_chain = shortest_chains.get(span.end)
         if known_chain is None or len(chain) < len(known_chain):
-            shortest_chains[layer.end] = chain
+            shortest_chains[span.end] = chain
     usable_versions = [version for version in shortest_chains if version in versions]
     return shortest_chains[max(usable_versions)] if usable_versions else []
 

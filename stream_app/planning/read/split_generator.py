@@ -76,9 +76,11 @@ def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[Spli
     return [SplitGroup(tuple(files), is_raw=True) for files in file_bins]
 
 
-def joined_groups(groups: Iterable[JoinedFiles], rules: SplitRules) -> list[SplitGroup]:
+def joined_groups(joined_files: Iterable[JoinedFiles], rules: SplitRules) -> list[SplitGroup]:
     """Return splits of a bucket whose files readers join by row number, in their order."""
-    group_bins = pack_in_order(groups, lambda group: rules.weight(group.files), rules.target_size)
+    group_bins = pack_in_order(
+        joined_files, lambda group: rules.weight(group.files), rules.target_size
+    )
     return [
         SplitGroup(
             tuple(file for group in members for file in group.files),
@@ -119,14 +121,14 @@ _T = TypeVar("_T")
 
 
 def pack_in_order(
-    items: Iterable[_T], weight_of: Callable[[_T], int], target: int
+    items: Iterable[_T], weight_of: Callable[[_T], int], target_size: int
 ) -> list[list[_T]]:
-    """Return bins of neighbours within the weight `target`; a heavier item is its own bin."""
+    """Return bins of neighbours within the weight `target_size`; a heavier item is its own bin."""
     bins: list[list[_T]] = []
     weight = 0
     for item in items:
         item_weight = weight_of(item)
-        if not bins or weight + item_weight > target:
+        if not bins or weight + item_weight > target_size:
             bins.append([])
             weight = 0
         bins[-1].append(item)

@@ -140,7 +140,7 @@ class _Altering:
     """The parts of a schema during its alteration."""
 
     def __init__(self, schema: TableSchema, casting: Casting, *, has_snapshots: bool) -> None:
-        self._old = schema
+        self._old_schema = schema
         self._casting = casting
         self._has_snapshots = has_snapshots
         self.fields = list(schema.fields)
@@ -205,7 +205,7 @@ class _Altering:
         column = self._column(column_name)
         inner_options = {key: value for key, value in self.options.items() if key in _INNER_OPTIONS}
         schema = replace(
-            self._old,
+            self._old_schema,
             fields=RowType(changeable_members(column.data_type)),
             highest_field_id=self.highest_field_id,
             partition_keys=(),
@@ -260,7 +260,7 @@ class _Altering:
         """Return the index at which a column is added."""
         match position:
             case None:
-                keys = self._old.partition_keys
+                keys = self._old_schema.partition_keys
                 if keys and ADD_COLUMN_BEFORE_PARTITION.read(self.options):
                     return min(self._index(key) for key in keys)
                 return len(self.fields)
@@ -273,7 +273,7 @@ class _Altering:
 
     def _rename(self, name: str, new_name: str) -> None:
         self._index(name)
-        if name in self._old.partition_keys:
+        if name in self._old_schema.partition_keys:
             raise _alteration_error(
                 f"{name!r} is a partition key: folders of partitions have its name"
             )
@@ -286,7 +286,7 @@ class _Altering:
 
     def _drop(self, name: str) -> None:
         index = self._index(name)
-        if name in self._old.partition_keys or name in self.primary_keys:
+        if name in self._old_schema.partition_keys or name in self.primary_keys:
             raise _alteration_error(f"{name!r} is a column of the key")
         if len(self.fields) == 1:
             raise _alteration_error(f"{name!r} is the only column")
@@ -325,7 +325,7 @@ class _Altering:
     def _check_not_key(self, name: str) -> None:
         for role, keys in (
             ("primary key", self.primary_keys),
-            ("partition key", self._old.partition_keys),
+            ("partition key", self._old_schema.partition_keys),
             ("bucket key", CoreOptions(self.options).columns(BUCKET_KEY)),
         ):
             if name in keys:
@@ -372,6 +372,6 @@ class _Altering:
             raise _alteration_error(f"there is no column {position.neighbour!r}") from None
 
 
-def is_implicit_cast(stored_type: DataType, target: DataType) -> bool:
+def is_implicit_cast(stored_type: DataType, target_type: DataType) -> bool:
     """Return whether Paimon casts one type to the other if explicit casts are disabled."""
-    return stored_type.root in _IMPLICIT.get(target.root, frozenset({target.root}))
+    return stored_type.root in _IMPLICIT.get(target_type.root, frozenset({target_type.root}))

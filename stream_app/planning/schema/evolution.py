@@ -177,26 +177,21 @@ def evolution(
     changes: list[SchemaChange] = []
     kept_columns: list[KeptColumn] = []
     columns = {column.name: column for column in schema.fields}
-    for source in source_table.columns:
-        column = columns.get(source.name)
-        if source.name in made_from:  # rule 6
-            kept_columns.append(
-                KeptColumn(source.name, None, source.data_type, "the job makes one of that name")
-            )
+    for source_column in source_table.columns:
+        name, data_type = source_column.name, source_column.data_type
+        column = columns.get(name)
+        if name in made_from:  # rule 6
+            kept_columns.append(KeptColumn(name, None, data_type, "the job makes one of that name"))
         elif column is not None:
-            followed = _follow(schema, column, source, options)
+            followed = _follow(schema, column, source_column, options)
             changes += followed.changes
             kept_columns += followed.kept_columns
-        elif source.name in RESERVED_NAMES or source.name.startswith(KEY_PREFIX):
-            kept_columns.append(
-                KeptColumn(source.name, None, source.data_type, "Paimon reserves the name")
-            )
+        elif name in RESERVED_NAMES or name.startswith(KEY_PREFIX):
+            kept_columns.append(KeptColumn(name, None, data_type, "Paimon reserves the name"))
         else:  # rule 1
             changes.append(
                 AddColumn(
-                    name=source.name,
-                    data_type=source.data_type.as_nullable(),
-                    comment=source.comment,
+                    name=name, data_type=data_type.as_nullable(), comment=source_column.comment
                 )
             )
     missing_names = {
@@ -222,16 +217,16 @@ def evolution(
     return Evolution(tuple(changes), tuple(kept_columns))
 
 
-def type_times(versions: Iterable[TableSchema]) -> dict[str, int]:
+def type_times(schemas: Iterable[TableSchema]) -> dict[str, int]:
     """Return the time in ms of the schema version that gave each column its type.
 
     Args:
-        versions: the versions of a table's schema, newest first, of which only the needed ones are
+        schemas: the versions of a table's schema, newest first, of which only the needed ones are
             consumed.
     """
     times: dict[str, int] = {}
     unchanged_columns: dict[int, DataField] | None = None
-    for schema in versions:
+    for schema in schemas:
         fields = {column.field_id: column for column in schema.fields}
         if unchanged_columns is None:
             unchanged_columns = fields
@@ -248,22 +243,22 @@ def type_times(versions: Iterable[TableSchema]) -> dict[str, int]:
 
 
 def _follow(
-    schema: TableSchema, column: DataField, source: SourceColumn, options: MappingOptions
+    schema: TableSchema, column: DataField, source_column: SourceColumn, options: MappingOptions
 ) -> Evolution:
     """Return how a column follows its source: the changes, and the column if it keeps its type."""
     changes: list[SchemaChange] = []
     kept_columns: tuple[KeptColumn, ...] = ()
-    if source.is_typed:
-        source_type = source.type_beside(column.data_type)
+    if source_column.is_typed:
+        source_type = source_column.type_beside(column.data_type)
         merged_type = merge_types(column.data_type, source_type, options)
         if reason := _reason_kept(schema, column, merged_type):  # rule 5
             kept_columns = (KeptColumn(column.name, column.data_type, source_type, reason),)
         elif merged_type.kind is MergeKind.WIDENED:  # rule 2
             changes.append(ChangeType(column.name, merged_type.data_type))
-        if source.data_type.nullable and _may_become_nullable(schema, column):  # rule 3
+        if source_column.data_type.nullable and _may_become_nullable(schema, column):  # rule 3
             changes.append(ChangeNullability(column.name, nullable=True))
-    if source.comment is not None and source.comment != column.description:  # rule 4
-        changes.append(SetColumnComment(column.name, source.comment))
+    if source_column.comment is not None and source_column.comment != column.description:  # rule 4
+        changes.append(SetColumnComment(column.name, source_column.comment))
     return Evolution(tuple(changes), kept_columns)
 
 

@@ -64,7 +64,7 @@ def remarks_of_added(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
 
 
 def remarks_of_existing(
-    source: SourceTable, columns: RowType, first_ids: Collection[int], *, inexact: str
+    source_table: SourceTable, columns: RowType, first_ids: Collection[int], *, inexact: str
 ) -> Sequence[TableRemark]:
     """Return remarks on an existing table.
 
@@ -75,7 +75,7 @@ def remarks_of_existing(
     """
     named_remarks: list[tuple[str, Remark]] = []
     for field in columns:
-        column = source.column(field.name)
+        column = source_table.column(field.name)
         if column is None:
             continue
         if column.alternatives and field.data_type.root is TypeRoot.TIME:
@@ -89,17 +89,18 @@ def remarks_of_existing(
 
 
 def remarks_of_snapshot_columns(
-    snapshot: SourceTable | None, changes: SourceTable | None
+    snapshot_table: SourceTable | None, change_table: SourceTable | None
 ) -> Sequence[TableRemark]:
     """Return remarks on columns that only rows of the initial snapshot have.
 
     Args:
-        snapshot, changes: the table as described by messages of each kind; None without any.
+        snapshot_table, change_table: the table as described by messages of each kind; None
+            without any.
     """
-    if snapshot is None or changes is None:
+    if snapshot_table is None or change_table is None:
         return []
     snapshot_names = (
-        column.name for column in snapshot.columns if changes.column(column.name) is None
+        column.name for column in snapshot_table.columns if change_table.column(column.name) is None
     )
     return _gather((name, ONLY_READ) for name in snapshot_names)
 

@@ -83,7 +83,7 @@ def snapshot_range(
         time_of: returns a snapshot's time; only called between the minimum and maximum to retain.
     """
     start, latest_id = ids[0], ids[-1]
-    end, kept_by = _end_by_counts(start, latest_id, retention, limit=limit, protected_from=None)
+    end, kept_by = _end_by_counts(start, latest_id, retention, limit=limit, unread_id=None)
     # Snapshots beyond `num_max` expire at any age. The latest snapshot has no successor.
     for snapshot_id in range(max(latest_id - retention.num_max + 1, start), end):
         next_time_ms = time_of(snapshot_id + 1)
@@ -93,11 +93,11 @@ def snapshot_range(
     return ExpireRange(start=start, end=max(start, end), kept_by=kept_by)
 
 
-def limit_by_consumer(expire_range: ExpireRange, protected_from: int | None) -> ExpireRange:
+def limit_by_consumer(expire_range: ExpireRange, unread_id: int | None) -> ExpireRange:
     """Return the range up to the first version that a consumer has yet to read."""
-    if protected_from is None or protected_from >= expire_range.end:
+    if unread_id is None or unread_id >= expire_range.end:
         return expire_range
-    return replace(expire_range, end=max(expire_range.start, protected_from), kept_by="a consumer")
+    return replace(expire_range, end=max(expire_range.start, unread_id), kept_by="a consumer")
 
 
 def changelog_range(
@@ -107,7 +107,7 @@ def changelog_range(
     latest_snapshot_id: int,
     older_than_ms: int,
     limit: int,
-    protected_from: int | None,
+    unread_id: int | None,
     time_of: TimeOf,
 ) -> ExpireRange:
     """Return the long-lived changelogs that expire; as in Paimon, the latest of them stays.
@@ -118,13 +118,13 @@ def changelog_range(
     """
     start = ids[0]
     end, kept_by = _end_by_counts(
-        start, latest_snapshot_id, retention, limit=limit, protected_from=protected_from
+        start, latest_snapshot_id, retention, limit=limit, unread_id=unread_id
     )
     if end > ids[-1]:
         end, kept_by = ids[-1], "the latest long-lived changelog stays"
     for snapshot_id in range(max(latest_snapshot_id - retention.num_max + 1, start), end):
-        created_ms = time_of(snapshot_id)
-        if created_ms is not None and older_than_ms <= created_ms:
+        commit_time_ms = time_of(snapshot_id)
+        if commit_time_ms is not None and older_than_ms <= commit_time_ms:
             end, kept_by = snapshot_id, "the time that is retained"
             break
     return ExpireRange(start=start, end=max(start, end), kept_by=kept_by)
@@ -136,12 +136,12 @@ def _end_by_counts(
     retention: Retention,
     *,
     limit: int,
-    protected_from: int | None,
+    unread_id: int | None,
 ) -> tuple[int, str]:
     """Return the end of the range by all rules except time, and the rule that set it."""
     bounds = [(latest_snapshot_id - retention.num_min + 1, "the number that is retained")]
-    if protected_from is not None:
-        bounds.append((protected_from, "a consumer"))
+    if unread_id is not None:
+        bounds.append((unread_id, "a consumer"))
     bounds.append((start + limit, "the limit of one expiry"))
     return min(bounds, key=lambda bound: bound[0])
 
@@ -158,15 +158,18 @@ class ExpireConfig:
         cleans_folders: whether empty folders are deleted.
     """
 
-    snapshots: Retention
-    changelogs: Retention
+    snapshot_retention: Retention
+    changelog_retention: Retention
     limit: int
     writes_changelog: bool
     consumers_keep_snapshots: bool
     cleans_folders: bool
 
     def __post_init__(self) -> None:
-        for noun, retention in (("snapshot", self.snapshots), ("changelog", self.changelogs)):
+        for noun, retention in (
+            ("snapshot", self.snapshot_retention),
+            ("changelog", self.changelog_retention),
+        ):
             if retention.num_max < retention.num_min:
                 raise UsageError(
                     f"the maximum number of {noun}s to keep, {retention.num_max}, is below the "
@@ -177,7 +180,7 @@ class ExpireConfig:
     @property
     def is_changelog_longer(self) -> bool:
         """Whether changelogs outlive their snapshots, and so get their own files."""
-        changelogs, snapshots = self.changelogs, self.snapshots
+        changelogs, snapshots = self.changelog_retention, self.snapshot_retention
         return (
             changelogs.num_max > snapshots.num_max
             or changelogs.num_min > snapshots.num_min
@@ -205,7 +208,7 @@ def expire_config(
     option_min = options[SNAPSHOT_NUM_RETAINED_MIN]
     if num_max is not None:
         option_min = min(option_min, num_max)
-    snapshots = Retention(
+    snapshot_retention = Retention(
         num_max=options[SNAPSHOT_NUM_RETAINED_MAX] if num_max is None else num_max,
         num_min=option_min if num_min is None else num_min,
         time_ms=options[SNAPSHOT_TIME_RETAINED] if time_ms is None else time_ms,
@@ -216,11 +219,11 @@ def expire_config(
         return default if value is None else value
 
     return ExpireConfig(
-        snapshots=snapshots,
-        changelogs=Retention(
-            num_max=changelog_value(CHANGELOG_NUM_RETAINED_MAX, snapshots.num_max),
-            num_min=changelog_value(CHANGELOG_NUM_RETAINED_MIN, snapshots.num_min),
-            time_ms=changelog_value(CHANGELOG_TIME_RETAINED, snapshots.time_ms),
+        snapshot_retention=snapshot_retention,
+        changelog_retention=Retention(
+            num_max=changelog_value(CHANGELOG_NUM_RETAINED_MAX, snapshot_retention.num_max),
+            num_min=changelog_value(CHANGELOG_NUM_RETAINED_MIN, snapshot_retention.num_min),
+            time_ms=changelog_value(CHANGELOG_TIME_RETAINED, snapshot_retention.time_ms),
         ),
         limit=options[SNAPSHOT_EXPIRE_LIMIT] if limit is None else limit,
         writes_changelog=options.writes_changelog,

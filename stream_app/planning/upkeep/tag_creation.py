@@ -115,29 +115,29 @@ def first_snapshot(rules: TagRules, tags: Iterable[Tag]) -> tuple[int, int | Non
 
 
 def due_tags(
-    rules: TagRules, next_start_ms: int | None, snapshots: Sequence[SnapshotTime]
+    rules: TagRules, next_start_ms: int | None, snapshot_times: Sequence[SnapshotTime]
 ) -> list[DueTag]:
     """Return the due tags, at most one for each snapshot.
 
     Args:
         next_start_ms: the start of the first period without a tag; None: tag any period that has
             ended.
-        snapshots: the snapshots that were not examined yet, in order.
+        snapshot_times: the snapshots that were not examined yet, in order.
     """
     tags = []
-    for snapshot in snapshots:
-        if snapshot.time_ms is None:
+    for snapshot_time in snapshot_times:
+        if snapshot_time.time_ms is None:
             continue
         period_ms = rules.period_rule.period_ms
         if (
             next_start_ms is not None
-            and snapshot.time_ms - rules.delay_ms < next_start_ms + period_ms
+            and snapshot_time.time_ms - rules.delay_ms < next_start_ms + period_ms
         ):
             continue
-        start_ms = rules.period_rule.last_ended_start_ms(snapshot.time_ms)
+        start_ms = rules.period_rule.last_ended_start_ms(snapshot_time.time_ms)
         if rules.completes and next_start_ms is not None:
             start_ms = next_start_ms
-        tags.append(DueTag(rules.period_rule.name(start_ms), snapshot.snapshot_id))
+        tags.append(DueTag(rules.period_rule.name(start_ms), snapshot_time.snapshot_id))
         next_start_ms = start_ms + period_ms
     return tags
 
@@ -152,23 +152,26 @@ def due_ms(rules: TagRules, next_start_ms: int | None) -> int | None:
 
 
 def lacks_snapshot(
-    rules: TagRules, next_start_ms: int | None, latest_snapshot: SnapshotTime | None, now_ms: int
+    rules: TagRules,
+    next_start_ms: int | None,
+    latest_snapshot_time: SnapshotTime | None,
+    now_ms: int,
 ) -> bool:
     """Return whether a period is over, but no snapshot can get its tag.
 
     Args:
         next_start_ms: the start of the first period without a tag.
-        latest_snapshot: the latest snapshot without a tag of its period; None if all have one, or
-            precede one that has.
+        latest_snapshot_time: the latest snapshot without a tag of its period; None if all have
+            one, or precede one that has.
         now_ms: the wall-clock time.
     """
     tag_due_ms = due_ms(rules, next_start_ms)
     if tag_due_ms is None or now_ms < tag_due_ms:
         return False
     return (
-        latest_snapshot is None
-        or latest_snapshot.time_ms is None
-        or latest_snapshot.time_ms < tag_due_ms
+        latest_snapshot_time is None
+        or latest_snapshot_time.time_ms is None
+        or latest_snapshot_time.time_ms < tag_due_ms
     )
 
 

@@ -24,7 +24,7 @@ from stream_app.table.versions.version_files import NamedVersion
 
 
 def changelog_findings(
-    changelogs: Sequence[int],
+    changelog_ids: Sequence[int],
     earliest_snapshot_id: int | None,
     hints: tuple[int | None, int | None],
     where: str,
@@ -34,11 +34,11 @@ def changelog_findings(
     A changelog and the snapshot of its id may both exist after an interrupted expiry.
 
     Args:
-        changelogs: their ids in ascending order.
-        earliest_snapshot_id: the id of the table's earliest snapshot; None without snapshots.
+        changelog_ids: their ids in ascending order.
+        earliest_snapshot_id: the number of the table's earliest snapshot; None without snapshots.
         hints: the ids in LATEST and EARLIEST; None if absent or unreadable.
     """
-    snapshot_ids = list(changelogs)
+    snapshot_ids = list(changelog_ids)
     if (
         snapshot_ids
         and earliest_snapshot_id is not None
@@ -53,7 +53,7 @@ def changelog_findings(
             fix="restore it from a backup; otherwise a follower that has not read it must begin "
             f"again, with {gap.right} at the earliest, or with all rows (latest-full)",
         )
-    yield from hint_findings("changelog", changelogs, hints, where)
+    yield from hint_findings("changelog", changelog_ids, hints, where)
 
 
 def consumer_findings(
@@ -67,21 +67,21 @@ def consumer_findings(
         where: the path of the consumer's file.
     """
     name = consumer.consumer_id
-    next_snapshot = consumer.next_snapshot
-    if earliest_id is not None and next_snapshot < earliest_id:
+    next_snapshot_id = consumer.next_snapshot_id
+    if earliest_id is not None and next_snapshot_id < earliest_id:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            problem=f"consumer {name!r} continues at snapshot {next_snapshot}, which has expired: "
-            f"the earliest that it can read is {earliest_id}",
+            problem=f"consumer {name!r} continues at snapshot {next_snapshot_id}, which has "
+            f"expired: the earliest that it can read is {earliest_id}",
             where=where,
             fix="start it again with --ignore-progress, with all rows (latest-full); or delete "
             "its file, if nothing uses it",
         )
-    elif next_snapshot > (latest_id or 0) + 1:
+    elif next_snapshot_id > (latest_id or 0) + 1:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            problem=f"consumer {name!r} continues at snapshot {next_snapshot}, but the latest one "
-            f"is {latest_id or 'none'}: it has read what a rollback deleted",
+            problem=f"consumer {name!r} continues at snapshot {next_snapshot_id}, but the latest "
+            f"one is {latest_id or 'none'}: it has read what a rollback deleted",
             where=where,
             fix="rebuild what it has copied since then, and start it again with "
             "--ignore-progress; or delete its file, if nothing uses it",
@@ -120,7 +120,7 @@ def version_chain_findings(
 def _consumer_findings(table: FileStoreTable, earliest_id: int | None) -> Iterator[Finding]:
     """Yield the findings about consumers that have not expired for inactivity."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
-    now, folder = table.clock.now_ms(), f"{table.version_root}/consumer"
+    now_ms, folder = table.clock.now_ms(), f"{table.version_root}/consumer"
     try:
         consumers = table.consumers.consumers()
     except CorruptFileError as error:
@@ -129,6 +129,6 @@ def _consumer_findings(table: FileStoreTable, earliest_id: int | None) -> Iterat
         yield Finding(kind=FindingKind.CONSUMER, problem=problem, where=where, fix=error.fix)
         return
     for consumer in consumers:
-        if not consumer.has_expired(now, expiration_ms):
+        if not consumer.has_expired(now_ms, expiration_ms):
             where = f"{folder}/consumer-{consumer.consumer_id}"
             yield from consumer_findings(consumer, earliest_id, table.snapshots.latest_id(), where)

@@ -97,11 +97,11 @@ class ChangelogCheck:
     def _bucket_differences(self, bucket_replay: BucketReplay) -> RowDifferences | None:
         compared_files = {
             *bucket_replay.base_files,
-            *bucket_replay.changes,
+            *bucket_replay.change_files,
             *bucket_replay.last_files,
         }
         if not self._table.merges_by_vectors:  # deletion vectors change a file's rows
-            replayed_files = [*bucket_replay.base_files, *bucket_replay.changes]
+            replayed_files = [*bucket_replay.base_files, *bucket_replay.change_files]
             compared_files = changed_files(
                 self._table.key_of, replayed_files, bucket_replay.last_files
             )
@@ -149,9 +149,10 @@ class ChangelogCheck:
         layout, merge_function = self._merge_rule()
         is_by_number = self.changelog_replay.is_by_sequence_number
         file_numbers = {
-            file.file_name: file_number for file_number, file in enumerate(bucket_replay.changes, 1)
+            file.file_name: file_number
+            for file_number, file in enumerate(bucket_replay.change_files, 1)
         }
-        reader = _ChangeFileReader(
+        file_reader = _ChangeFileReader(
             self._table.bucket_files(*bucket_replay.bucket_id),
             layout.key_names,
             None if is_by_number else file_numbers,
@@ -165,11 +166,11 @@ class ChangelogCheck:
         )
         if not is_by_number:
             rows = (_with_sequence_numbers(batch, 0) for batch in rows)
-        changes = [file for file in bucket_replay.changes if file in compared_files]
+        changes = [file for file in bucket_replay.change_files if file in compared_files]
         changed_rows = (
             batch
             for section in partition_into_sections(changes, self._table.key_of)
-            for batch in merged_section(section, layout, merge_function, reader)
+            for batch in merged_section(section, layout, merge_function, file_reader)
         )
         for window in merge_windows([rows, changed_rows], layout):
             yield without_deletes(merge_function.merge(window, layout))
@@ -180,19 +181,19 @@ class ChangelogCheck:
             return self._table.layout(), self._table.merge_function
         return replace(self._table.layout(), sequence_fields=()), Deduplicate()
 
-    def _file_reader(self, version: Snapshot | None, bucket_id: BucketId) -> KeyValueFileReader:
+    def _file_reader(self, snapshot: Snapshot | None, bucket_id: BucketId) -> KeyValueFileReader:
         bucket_files = self._table.bucket_files(*bucket_id)
-        if version is None or not self._table.merges_by_vectors:
+        if snapshot is None or not self._table.merges_by_vectors:
             return bucket_files
-        return replace(bucket_files, vectors=self._vectors[version.snapshot_id].get(bucket_id, {}))
+        return replace(bucket_files, vectors=self._vectors[snapshot.snapshot_id].get(bucket_id, {}))
 
     @cached_property
     def _vectors(self) -> dict[int, dict[BucketId, BucketVectors]]:
-        versions = (self.changelog_replay.base_snapshot, self.changelog_replay.last_snapshot)
+        snapshots = (self.changelog_replay.base_snapshot, self.changelog_replay.last_snapshot)
         return {
-            version.snapshot_id: deletion_vectors(self._table, version)
-            for version in versions
-            if version is not None
+            snapshot.snapshot_id: deletion_vectors(self._table, snapshot)
+            for snapshot in snapshots
+            if snapshot is not None
         }
 
     def _difference_finding(self, bucket_id: BucketId, differences: RowDifferences) -> Finding:

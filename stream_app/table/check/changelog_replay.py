@@ -66,20 +66,23 @@ class ReplayRange:
         return range_text + base_text
 
 
-def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> ReplayRange | str:
+def replay_range(
+    version_changes: Sequence[VersionChanges], bases: Collection[int]
+) -> ReplayRange | str:
     """Return the longest range up to the latest snapshot that can be replayed, or why none can.
 
     Args:
-        changes: in ascending order of their numbers; the last belongs to the latest snapshot.
+        version_changes: in ascending order of their numbers; the last belongs to the latest
+            snapshot.
         bases: numbers of snapshots and tags, whose rows can be read.
     """
-    if not changes:
+    if not version_changes:
         return "there are no snapshots"
-    last_version = changes[-1]
+    last_version = version_changes[-1]
     if last_version.unrecorded:
         return f"snapshot {last_version.snapshot_id} {last_version.unrecorded}"
     first_version = last_version
-    for version in reversed(changes[:-1]):
+    for version in reversed(version_changes[:-1]):
         is_next = version.snapshot_id + 1 == first_version.snapshot_id
         if not is_next or version.unrecorded or version.producer != last_version.producer:
             break
@@ -107,7 +110,7 @@ class BucketReplay:
 
     bucket_id: BucketId
     base_files: Sequence[DataFileMeta]
-    changes: Sequence[DataFileMeta]
+    change_files: Sequence[DataFileMeta]
     last_files: Sequence[DataFileMeta]
     numbers_go_back: bool = False
 
@@ -119,15 +122,16 @@ class ChangelogReplay:
     Attributes:
         producer: the ``changelog-producer`` of all its snapshots.
         base_snapshot: the version with whose rows it begins; None: it begins without rows.
-        changes: the snapshots and long-lived changelogs whose changes it applies, in order.
+        changing_snapshots: the snapshots and long-lived changelogs whose changes it applies, in
+            order.
         last_snapshot: the version whose rows must result.
     """
 
     table: FileStoreTable
     producer: ProducerTraits
-    range: ReplayRange
+    snapshot_range: ReplayRange
     base_snapshot: Snapshot | None
-    changes: tuple[Snapshot, ...]
+    changing_snapshots: tuple[Snapshot, ...]
     last_snapshot: Snapshot
 
     @property
@@ -154,50 +158,50 @@ class ChangelogReplay:
         """
         base_files = self._files_by_bucket(self.base_snapshot)
         last_files = self._files_by_bucket(self.last_snapshot)
-        changes, backward_buckets = self._changes_by_bucket()
-        buckets = sorted(base_files.keys() | last_files.keys() | changes.keys())
+        change_files, backward_buckets = self._change_files_by_bucket()
+        buckets = sorted(base_files.keys() | last_files.keys() | change_files.keys())
         for done, bucket_id in enumerate(buckets):
             progress("buckets replayed", done, len(buckets))
             yield BucketReplay(
                 bucket_id=bucket_id,
                 base_files=base_files.get(bucket_id, ()),
-                changes=changes.get(bucket_id, ()),
+                change_files=change_files.get(bucket_id, ()),
                 last_files=last_files.get(bucket_id, ()),
                 numbers_go_back=bucket_id in backward_buckets,
             )
         progress("buckets replayed", len(buckets), len(buckets))
 
-    def _files_by_bucket(self, version: Snapshot | None) -> dict[BucketId, list[DataFileMeta]]:
+    def _files_by_bucket(self, snapshot: Snapshot | None) -> dict[BucketId, list[DataFileMeta]]:
         """Return the files of a version that the recorded changes describe, by bucket.
 
         This omits levels that no compaction with a changelog has produced, and ``bucket-postpone``:
         their changes are not recorded yet.
         """
         level_min = min_full_level(self.producer, self.table.options.num_levels)
-        live_entries = FileStoreScan(self.table).live(version)
+        live_entries = FileStoreScan(self.table).live(snapshot)
         return files_of_buckets(
             entry
             for entry in live_entries
             if entry.file.level >= level_min and entry.bucket != POSTPONED
         )
 
-    def _changes_by_bucket(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
-        """Return the changes of each bucket, and the buckets whose sequence numbers go back."""
-        changes: dict[BucketId, list[DataFileMeta]] = {}
+    def _change_files_by_bucket(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
+        """Return each bucket's files of changes, and the buckets whose sequence numbers go back."""
+        change_files: dict[BucketId, list[DataFileMeta]] = {}
         backward_buckets: set[BucketId] = set()
-        for snapshot in self.changes:
+        for snapshot in self.changing_snapshots:
             added_entries = [
                 entry for entry in self._changed_entries(snapshot) if entry.kind is FileKind.ADD
             ]
             for bucket_id, files in files_of_buckets(added_entries).items():
-                earlier_files = changes.setdefault(bucket_id, [])
+                earlier_files = change_files.setdefault(bucket_id, [])
                 max_earlier_number = max(
                     (file.max_sequence_number for file in earlier_files), default=-1
                 )
                 if min(file.min_sequence_number for file in files) <= max_earlier_number:
                     backward_buckets.add(bucket_id)
                 earlier_files += files
-        return changes, backward_buckets
+        return change_files, backward_buckets
 
     def _changed_entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
         scan = FileStoreScan(self.table)
@@ -217,7 +221,7 @@ class ChangelogReplay:
 def _reason_unrecorded(
     table: FileStoreTable,
     snapshot: Snapshot,
-    versions: Mapping[VersionKind, Mapping[int, Snapshot]],
+    by_kind: Mapping[VersionKind, Mapping[int, Snapshot]],
     producer: ProducerTraits,
 ) -> str:
     """Return the reason why a snapshot's changes were not recorded; empty if they were.
@@ -229,9 +233,9 @@ def _reason_unrecorded(
     if snapshot.commit_kind is CommitKind.OVERWRITE:
         return "is an OVERWRITE without a changelog"
     snapshot_id, name = snapshot.snapshot_id, snapshot.changelog_manifest_list
-    if not producer.writes or snapshot_id != min(versions[VersionKind.SNAPSHOT], default=0):
+    if not producer.writes or snapshot_id != min(by_kind[VersionKind.SNAPSHOT], default=0):
         return ""
-    tag = versions[VersionKind.TAG].get(snapshot_id)
+    tag = by_kind[VersionKind.TAG].get(snapshot_id)
     if name is not None:
         is_lost = not table.file_io.exists(table.paths.manifest(name))
     elif (
@@ -277,13 +281,13 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
     for version in named_versions(table):
         if version.snapshot is not None:
             by_kind[version.kind][version.snapshot.snapshot_id] = version.snapshot
-    changes = _recorded_changes(by_kind)
+    changing_snapshots = _recorded_changes(by_kind)
     bases = by_kind[VersionKind.TAG] | by_kind[VersionKind.SNAPSHOT]
     schema_of = table.known_schemas()
     engine = table.options.merge_engine
     producers = {
         snapshot_id: schema_of(snapshot.schema_id).core_options.changelog_producer
-        for snapshot_id, snapshot in changes.items()
+        for snapshot_id, snapshot in changing_snapshots.items()
     }
     # step 3
     snapshot_range = replay_range(
@@ -295,7 +299,7 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
                 ),
                 producer=producers[snapshot_id],
             )
-            for snapshot_id, snapshot in changes.items()
+            for snapshot_id, snapshot in changing_snapshots.items()
         ],
         bases.keys(),
     )
@@ -307,12 +311,12 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
     return ChangelogReplay(
         table=table,
         producer=producer,
-        range=snapshot_range,
+        snapshot_range=snapshot_range,
         base_snapshot=bases.get(snapshot_range.base_id),
-        changes=tuple(
+        changing_snapshots=tuple(
             snapshot
-            for snapshot_id, snapshot in changes.items()
+            for snapshot_id, snapshot in changing_snapshots.items()
             if snapshot_range.base_id < snapshot_id <= snapshot_range.last_id
         ),
-        last_snapshot=changes[snapshot_range.last_id],
+        last_snapshot=changing_snapshots[snapshot_range.last_id],
     )

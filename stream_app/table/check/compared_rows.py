@@ -104,12 +104,13 @@ class RowsOnDisk:
     Attributes:
         table: a table of `compared_table`.
         folder: an empty folder, which the caller deletes.
-        refused: changes that omit a value which no earlier change has; see `WrittenFiles.refused`.
+        refused_batches: changes that omit a value which no earlier change has; see
+            `WrittenFiles.refused_batches`.
     """
 
     table: FileStoreTable
     folder: str
-    refused: list[pa.RecordBatch] = field(default_factory=list)
+    refused_batches: list[pa.RecordBatch] = field(default_factory=list)
     _files: dict[BucketId, list[DataFileMeta]] = field(
         init=False, default_factory=lambda: defaultdict(list)
     )
@@ -130,15 +131,15 @@ class RowsOnDisk:
             )
             writer.write(rows)
             written_files = writer.prepare_commit()
-            files += written_files.data
-            self.refused += written_files.refused
+            files += written_files.added_files
+            self.refused_batches += written_files.refused_batches
             row_count_max = max(row_count_max, rows.num_rows)
         self._next_sequence_number += row_count_max
 
     def empty(self) -> None:
         """Forget all rows, because the source has deleted them."""
         self._files.clear()
-        self.refused.clear()
+        self.refused_batches.clear()
 
     @property
     def buckets(self) -> Collection[BucketId]:

@@ -63,33 +63,33 @@ class FileNeeds:
 
     def add(self, version: NamedVersion, branch: str) -> None:
         """Record a branch's version and the files that it names."""
-        name, snapshot = _version_name(version, branch), version.snapshot
-        self.versions.append(name)
+        version_name, snapshot = _version_name(version, branch), version.snapshot
+        self.versions.append(version_name)
         if snapshot is None:
-            self._versions_by_name[version.path].add(name)
+            self._versions_by_name[version.path].add(version_name)
             return
         if version.kind is not VersionKind.CHANGELOG:
-            self._add_list(snapshot.base_manifest_list, name)
-            self._add_list(snapshot.delta_manifest_list, name)
-            self._add_index(snapshot.index_manifest, name)
+            self._add_list(snapshot.base_manifest_list, version_name)
+            self._add_list(snapshot.delta_manifest_list, version_name)
+            self._add_index(snapshot.index_manifest, version_name)
         if version.kind is not VersionKind.TAG:
-            changes = snapshot.changelog_manifest_list
+            changelog_list = snapshot.changelog_manifest_list
             if version.kind is VersionKind.CHANGELOG and self._is_flushed_changelog(snapshot):
-                changes = changes or snapshot.delta_manifest_list
-            self._add_list(changes, replace(name, is_changes=True))
+                changelog_list = changelog_list or snapshot.delta_manifest_list
+            self._add_list(changelog_list, replace(version_name, is_changes=True))
 
     def _is_flushed_changelog(self, snapshot: Snapshot) -> bool:
         is_append = snapshot.commit_kind is CommitKind.APPEND
         return is_append and not self.table.options.writes_changelog
 
-    def _add_list(self, manifest_list: str | None, version: VersionName) -> None:
+    def _add_list(self, manifest_list: str | None, version_name: VersionName) -> None:
         if manifest_list is None:
             return
-        self._versions_by_name[manifest_list].add(version)
+        self._versions_by_name[manifest_list].add(version_name)
         for meta in _read_unless_damaged(self.table.manifests.read_list, manifest_list):
             if meta.file_name not in self._versions_by_name:
                 self._add_manifest(meta.file_name)
-            self._versions_by_name[meta.file_name].add(version)
+            self._versions_by_name[meta.file_name].add(version_name)
 
     def _add_manifest(self, name: str) -> None:
         for entry in _read_unless_damaged(self.table.manifests.read_manifest, name):
@@ -97,12 +97,12 @@ class FileNeeds:
             for file in (entry.file.file_name, *entry.file.extra_files):
                 self._additions_by_file[file][name] += addition
 
-    def _add_index(self, manifest: str | None, version: VersionName) -> None:
-        if manifest is None:
+    def _add_index(self, index_manifest: str | None, version_name: VersionName) -> None:
+        if index_manifest is None:
             return
-        self._versions_by_name[manifest].add(version)
-        for entry in _read_unless_damaged(self.table.manifests.read_index_manifest, manifest):
-            self._versions_by_name[entry.index_file.file_name].add(version)
+        self._versions_by_name[index_manifest].add(version_name)
+        for entry in _read_unless_damaged(self.table.manifests.read_index_manifest, index_manifest):
+            self._versions_by_name[entry.index_file.file_name].add(version_name)
 
 
 def file_needs(table: FileStoreTable) -> FileNeeds:
@@ -117,11 +117,11 @@ def file_needs(table: FileStoreTable) -> FileNeeds:
 def _branches(table: FileStoreTable) -> Iterable[tuple[str, FileStoreTable]]:
     for name in branch_names(table.file_io, table.location):
         try:
-            branch = open_branch(table, name)
+            branch_table = open_branch(table, name)
         except CorruptFileError:
             continue
-        if branch is not None:
-            yield name, branch
+        if branch_table is not None:
+            yield name, branch_table
 
 
 def _version_name(version: NamedVersion, branch: str) -> VersionName:

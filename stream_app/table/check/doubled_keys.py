@@ -81,13 +81,13 @@ def cross_partition_findings(
     """
     if (rule := index_rule(table.schema)) is None:
         return
-    buckets = CodedBuckets()
+    coded_buckets = CodedBuckets()
     count, example = 0, ""
-    for part in _parts_by_key(table, snapshot, rule, buckets, part_row_count):
+    for part in _parts_by_key(table, snapshot, rule, coded_buckets, part_row_count):
         doubled_pairs = doubled_rows(part, part.select(rule.keys))
         count += len(doubled_pairs)
         if len(doubled_pairs) and not example:
-            example = _example(table, buckets, part, doubled_pairs[0], rule.keys)
+            example = _example(table, coded_buckets, part, doubled_pairs[0], rule.keys)
     if count:
         yield Finding(
             kind=FindingKind.DOUBLE_KEYS,
@@ -120,7 +120,7 @@ def _parts_by_key(
     table: FileStoreTable,
     snapshot: Snapshot,
     rule: IndexRule,
-    buckets: CodedBuckets,
+    coded_buckets: CodedBuckets,
     part_row_count: int,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the keys of all rows in parts, each with all rows of its keys.
@@ -128,19 +128,19 @@ def _parts_by_key(
     A part has the columns of `TableKeyReader.keys_schema`.
     """
     files = [
-        KeyFile(entry, buckets.code(entry.bucket_id))
+        KeyFile(entry, coded_buckets.code(entry.bucket_id))
         for entry in FileStoreScan(table).live(snapshot)
     ]
     row_count = sum(file.entry.file.row_count for file in files)
     part_count = min(row_count // part_row_count + 1, _PARTS_MAX)
     rule = replace(rule, share_count=part_count, fills_buckets=True)
-    reader = TableKeyReader(table, rule, deletion_vectors(table, snapshot))
+    key_reader = TableKeyReader(table, rule, deletion_vectors(table, snapshot))
     with scratch_folder("check") as folder:
-        split = KeySplit(reader, Path(folder))
+        split = KeySplit(key_reader, Path(folder))
         map_in_threads(thread_count(table), split.add, files)
         split.finish()
         for part in range(part_count):
-            yield pa.concat_batches([reader.no_keys(), *split.keys_of(part)])
+            yield pa.concat_batches([key_reader.no_keys(), *split.keys_of(part)])
 
 
 def doubled_rows(key_rows: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
@@ -169,13 +169,13 @@ def doubled_rows(key_rows: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
 
 def _example(
     table: FileStoreTable,
-    buckets: CodedBuckets,
+    coded_buckets: CodedBuckets,
     key_rows: pa.RecordBatch,
     pair: Int64s,
     names: tuple[str, ...],
 ) -> str:
     values = key_rows.slice(int(pair[0]), 1).to_pylist()[0]
-    ids = (buckets.ids[key_rows.column(BUCKET_CODE)[int(row)].as_py()] for row in pair)
+    ids = (coded_buckets.ids[key_rows.column(BUCKET_CODE)[int(row)].as_py()] for row in pair)
     folders = sorted(table.paths.bucket_folder(*bucket_id) for bucket_id in ids)
     where = " and ".join(folder.removeprefix(f"{table.location}/") for folder in folders)
     return ", ".join(f"{name} = {values[name]}" for name in names) + f" in {where}"
@@ -265,7 +265,7 @@ def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
         return
     files: dict[bytes, dict[int, list[DataFileMeta]]] = defaultdict(lambda: defaultdict(list))
     try:
-        index = index_manifest(table, latest_snapshot.index_manifest).hashes
+        index = index_manifest(table, latest_snapshot.index_manifest).hash_entries
         for entry in FileStoreScan(table).live(latest_snapshot):
             files[entry.partition][entry.bucket].append(entry.file)
         for partition in sorted(files.keys() | index.keys()):

@@ -155,38 +155,38 @@ class MetadataCheck:
     def _live_file_findings(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
         """Advance to the snapshot's live files, and check the files that changed."""
         read_manifests = self._manifests.manifests
-        base = read_manifests(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-        metas = read_manifests(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
-        if base is None or metas is None:
+        base_metas = read_manifests(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+        delta_metas = read_manifests(
+            snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
+        )
+        if base_metas is None or delta_metas is None:
             self._files = None
             return
-        delta = self._manifests.entries(metas)
+        delta = self._manifests.entries(delta_metas)
         if self._files is None:
-            entries = self._manifests.entries(base)
+            entries = self._manifests.entries(base_metas)
             if entries is None or delta is None:
                 return
             changed_entries = live_entries(entries + delta)
             self._files = LiveFiles()
             self._files.apply(changed_entries)
         else:
-            yield from self._base_findings(base, version.path)
+            yield from self._base_findings(base_metas, version.path)
             if delta is None:
                 self._files = None
                 return
             yield from (_delta_finding(entry, version.path) for entry in self._files.apply(delta))
             changed_entries = delta
-        self._metas = base + metas
+        self._metas = base_metas + delta_metas
         yield from self._placement_findings(changed_entries)
         yield from self._count_findings(snapshot, delta, version)
         yield from self._missing_file_findings(changed_entries, is_changelog=False)
         yield from self._index_findings(snapshot, version)
 
-    def _base_findings(
-        self, base_manifests: list[ManifestFileMeta], where: str
-    ) -> Iterator[Finding]:
+    def _base_findings(self, base_metas: list[ManifestFileMeta], where: str) -> Iterator[Finding]:
         """Check that merged manifests have the same live files as those that they replace."""
         metas_before = {meta.file_name: meta for meta in self._metas}
-        metas_after = {meta.file_name: meta for meta in base_manifests}
+        metas_after = {meta.file_name: meta for meta in base_metas}
         removed_metas = [meta for name, meta in metas_before.items() if name not in metas_after]
         added_metas = [meta for name, meta in metas_after.items() if name not in metas_before]
         removed_entries = self._manifests.entries(removed_metas)
@@ -234,8 +234,8 @@ class MetadataCheck:
     ) -> Iterator[Finding]:
         assert self._files is not None
         row_gain = None if delta is None else sum(map(_row_gain, delta))
-        counts = RecordCounts(total=self._files.row_count, delta=row_gain, changelog=None)
-        yield from count_findings(snapshot, counts, version.path)
+        file_counts = RecordCounts(total=self._files.row_count, delta=row_gain, changelog=None)
+        yield from count_findings(snapshot, file_counts, version.path)
         # A compaction drops the rows that deletion vectors mark.
         has_vectors = bool(self.index_files) or self.table.options[DELETION_VECTORS_ENABLED]
         if row_gain is not None and not self.table.kind_traits.merges_by_key and not has_vectors:
@@ -252,8 +252,8 @@ class MetadataCheck:
         if entries is None:
             return
         row_count = sum(entry.file.row_count for entry in entries)
-        counts = RecordCounts(total=None, delta=None, changelog=row_count)
-        yield from count_findings(snapshot, counts, version.path)
+        file_counts = RecordCounts(total=None, delta=None, changelog=row_count)
+        yield from count_findings(snapshot, file_counts, version.path)
         yield from self._missing_file_findings(entries, is_changelog=True)
 
     def _changelog_file_findings(

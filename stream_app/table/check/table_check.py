@@ -98,7 +98,7 @@ class TableCheck:
     is_quick: bool
     progress: Progress
     report: CheckReport = field(default_factory=CheckReport)
-    _needs: FileNeeds | None = field(init=False, default=None)
+    _file_needs: FileNeeds | None = field(init=False, default=None)
     _lost_versions: set[VersionName] = field(init=False, default_factory=set)
     _checked_paths: set[str] = field(init=False, default_factory=set)
     """The files that were read; branches share files with their table."""
@@ -110,36 +110,36 @@ class TableCheck:
             if (identity := (finding.kind, finding.problem, finding.where)) not in yielded:
                 yielded.add(identity)
                 yield self._with_needs(finding)
-        if self._lost_versions and self._needs is not None:
+        if self._lost_versions and self._file_needs is not None:
             self.report.damaged_versions = needs_text(self._lost_versions)
-            versions = self._needs.versions
+            versions = self._file_needs.versions
             self.report.fix = next_step(
                 self.table.location, versions, self._lost_versions, self._lost_versions
             )
 
     def _with_needs(self, finding: Finding) -> Finding:
         """Return the finding with its consequences for the table's versions."""
-        needs = self._record_versions_lost_by(finding)
-        if not needs or self._needs is None:
+        dependents = self._record_versions_lost_by(finding)
+        if not dependents or self._file_needs is None:
             return finding
-        described = replace(finding, needed_by=needs_text(needs))
+        described = replace(finding, needed_by=needs_text(dependents))
         if finding.kind not in _DAMAGING:
             return described
-        versions = self._needs.versions
+        versions = self._file_needs.versions
         return replace(
-            described, fix=next_step(self.table.location, versions, needs, self._lost_versions)
+            described, fix=next_step(self.table.location, versions, dependents, self._lost_versions)
         )
 
     def _record_versions_lost_by(self, finding: Finding) -> set[VersionName]:
         """Record the versions that a finding damages, and return those that need its file."""
         if finding.kind not in _DAMAGING | _REWRITABLE:
             return set()
-        if self._needs is None:
-            self._needs = file_needs(self.table)
-        needs = self._needs.versions_with(finding.where)
+        if self._file_needs is None:
+            self._file_needs = file_needs(self.table)
+        dependents = self._file_needs.versions_with(finding.where)
         if finding.kind in _DAMAGING:
-            self._lost_versions |= needs
-        return needs
+            self._lost_versions |= dependents
+        return dependents
 
     def _all_findings(self) -> Iterator[Finding]:
         """Yield the findings about the table, its Iceberg metadata and its branches."""
@@ -222,7 +222,7 @@ class TableCheck:
             check = ChangelogCheck(changelog_replay, self.progress)
             yield from check.findings()
             self.report.left_out += [f"{subject}: {version}" for version in sorted(check.left_out)]
-            self.report.replayed.append(f"{prefix}{changelog_replay.range}")
+            self.report.replayed.append(f"{prefix}{changelog_replay.snapshot_range}")
         except (StreamAppError, FileNotFoundError) as error:
             text = error.problem if isinstance(error, StreamAppError) else str(error)
             self.report.left_out.append(f"{subject}: {text}")

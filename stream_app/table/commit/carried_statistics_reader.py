@@ -26,13 +26,13 @@ class CarriedStatisticsReader:
     _file_name: str | None = field(init=False, default=None)
     _schema_id: int | None = field(init=False, default=None)
 
-    def inherited_file(self, latest_snapshot: Snapshot | None, schema_id: int) -> str | None:
+    def inherited_file(self, base_snapshot: Snapshot | None, schema_id: int) -> str | None:
         """Return the name of the statistics file that a snapshot of this schema inherits, or None.
 
         Paimon's commit fails if the file is missing. Ours continues, because statistics only help
         planners.
         """
-        name = latest_snapshot.statistics if latest_snapshot else None
+        name = base_snapshot.statistics if base_snapshot else None
         if name is None:
             return None
         if name != self._file_name:

@@ -37,21 +37,21 @@ class CommitChanges:
         changelog: the entries of changelog files.
         index_entries: the entries of the index files that bucket changes name; DELETEs also come
             first.
-        lookup_files: the buckets and files in which compactions looked up rows.
+        bucket_lookups: the buckets and files in which compactions looked up rows.
         statistics: the name of the statistics file; None inherits the latest snapshot's file if it
             is still valid.
         is_of_all: whether the commit replaces all rows of the table.
-        row_sums: computes the checksum of the table's rows from the previous snapshot's record.
+        next_sum_record: computes the checksum of the table's rows from the base snapshot's record.
             None derives it from the commit's files.
     """
 
     entries: tuple[ManifestEntry, ...]
     changelog: tuple[ManifestEntry, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
-    lookup_files: tuple[tuple[BucketId, LookupFiles], ...] = ()
+    bucket_lookups: tuple[tuple[BucketId, LookupFiles], ...] = ()
     statistics: str | None = None
     is_of_all: bool = False
-    row_sums: NextSumRecord | None = None
+    next_sum_record: NextSumRecord | None = None
 
     @property
     def record_count(self) -> int:
@@ -83,7 +83,7 @@ def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: in
         entries=tuple(chain(*removed_entries, *added_entries)),
         changelog=tuple(chain(*changelog_entries)),
         index_entries=tuple(chain.from_iterable(change.index_entries for change in bucket_changes)),
-        lookup_files=tuple(
+        bucket_lookups=tuple(
             (change.bucket_id, change.lookup_files)
             for change in bucket_changes
             if change.lookup_files
@@ -93,7 +93,7 @@ def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: in
 
 def changes_of_overwrite(
     table: FileStoreTable,
-    latest_snapshot: Snapshot | None,
+    base_snapshot: Snapshot | None,
     partitions: Collection[bytes] | None,
     bucket_changes: Sequence[BucketChange],
     *,
@@ -102,20 +102,18 @@ def changes_of_overwrite(
     """Return changes that delete all data and index files of partitions, and add new files.
 
     Args:
-        latest_snapshot: the snapshot that is overwritten.
+        base_snapshot: the snapshot that is overwritten.
         partitions: serialized partitions; None: the whole table.
         keeps_postponed: whether the files of ``bucket-postpone`` stay.
     """
     scan = FileStoreScan(table)
     live_entries = (
-        scan.live(latest_snapshot)
-        if partitions is None
-        else scan.live_in(latest_snapshot, partitions)
+        scan.live(base_snapshot) if partitions is None else scan.live_in(base_snapshot, partitions)
     )
     if keeps_postponed:
         live_entries = [entry for entry in live_entries if entry.bucket != POSTPONED]
     index = table.manifests.read_index_manifest(
-        latest_snapshot.index_manifest if latest_snapshot else None
+        base_snapshot.index_manifest if base_snapshot else None
     )
     added_changes = changes_of_buckets(bucket_changes, table.options.bucket)
     removed_index = (

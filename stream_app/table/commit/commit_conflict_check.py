@@ -42,7 +42,7 @@ class CommitConflictCheck:
         self,
         commit_kind: CommitKind,
         changes: CommitChanges,
-        latest_snapshot: Snapshot,
+        base_snapshot: Snapshot,
         known_id: int,
     ) -> None:
         """Check that changes do not conflict with a snapshot.
@@ -56,20 +56,20 @@ class CommitConflictCheck:
         if commit_kind is CommitKind.OVERWRITE:
             return  # the deletes of an overwrite were computed from this snapshot
         current_entries = (
-            self._files_added_since(known_id, latest_snapshot)
+            self._files_added_since(known_id, base_snapshot)
             if commit_kind is CommitKind.APPEND
             else None
         )
         if current_entries is None:
             partitions = {entry.partition for entry in changes.entries}
-            current_entries = FileStoreScan(self.table).live_in(latest_snapshot, partitions)
+            current_entries = FileStoreScan(self.table).live_in(base_snapshot, partitions)
         conflicts = find_conflicts(
-            current_entries, changes.entries, self.table.key_of, changes.lookup_files
+            current_entries, changes.entries, self.table.key_of, changes.bucket_lookups
         )
         if not conflicts:
             return
         first_conflict = conflicts[0]
-        problem, fix = cause_and_fix(first_conflict, self._deltas_latest_first(latest_snapshot))
+        problem, fix = cause_and_fix(first_conflict, self._deltas_latest_first(base_snapshot))
         more_text = f" (and {len(conflicts) - 1} more)" if len(conflicts) > 1 else ""
         where = self.table.paths.bucket_folder(*first_conflict.change.bucket_id)
         error = CommitConflictError(
@@ -79,7 +79,7 @@ class CommitConflictCheck:
         )
         raise error.about_files(conflict.change.file.file_name for conflict in conflicts)
 
-    def check_index(self, changes: CommitChanges, latest_snapshot: Snapshot | None) -> None:
+    def check_index(self, changes: CommitChanges, base_snapshot: Snapshot | None) -> None:
         """Check that the changed index files do not conflict with a snapshot.
 
         Raises:
@@ -92,20 +92,20 @@ class CommitConflictCheck:
             entry.partition for entry in changes.index_entries if entry.holds_deletion_vectors
         }
         current_entries = (
-            FileStoreScan(self.table).live_in(latest_snapshot, partitions) if partitions else []
+            FileStoreScan(self.table).live_in(base_snapshot, partitions) if partitions else []
         )
         resulting_entries = live_entries([*current_entries, *changes.entries])
-        deleted_entries, added_entries = (
+        deleted_names, added_names = (
             {entry.file.file_name for entry in changes.entries if entry.kind is kind}
             for kind in (FileKind.DELETE, FileKind.ADD)
         )
         problem = index_conflict(
             index_manifest(
-                self.table, latest_snapshot.index_manifest if latest_snapshot else None
+                self.table, base_snapshot.index_manifest if base_snapshot else None
             ).entries,
             changes.index_entries,
-            deleted_files=deleted_entries - added_entries,
-            live_files={entry.file.file_name for entry in resulting_entries},
+            deleted_names=deleted_names - added_names,
+            live_names={entry.file.file_name for entry in resulting_entries},
             needs_one_file=self.table.kind_traits.has_buckets,
         )
         if problem is not None:
@@ -149,17 +149,19 @@ class CommitConflictCheck:
                 break
             cause = later_schema
         latest_id = self.table.snapshots.latest_id() or 0
-        window = self.table.snapshots.backwards(down_to=max(1, latest_id - HISTORY_MAX + 1))
+        recent_snapshots = self.table.snapshots.backwards(
+            down_to=max(1, latest_id - HISTORY_MAX + 1)
+        )
         return CommitConflictError(
             f"the table got schema {cause.schema_id} under a job that began with schema "
-            f"{schema.schema_id}: {problem}; {schema_origin_text(cause, window)}",
+            f"{schema.schema_id}: {problem}; {schema_origin_text(cause, recent_snapshots)}",
             where=schemas.path(cause.schema_id),
             fix="start the job again: it takes the table's latest schema. If the job refuses that, "
             "take the change back",
         )
 
     def _files_added_since(
-        self, known_id: int, latest_snapshot: Snapshot
+        self, known_id: int, base_snapshot: Snapshot
     ) -> list[ManifestEntry] | None:
         """Return live files that other writers added; None if snapshots since then have expired.
 
@@ -167,15 +169,15 @@ class CommitConflictCheck:
         additions is cheap, even if the table has very many files.
         """
         deltas: list[SnapshotDelta] = []
-        for delta in self._deltas_latest_first(latest_snapshot):
+        for delta in self._deltas_latest_first(base_snapshot):
             if delta.snapshot_id <= known_id:
                 return live_entries(entry for delta in reversed(deltas) for entry in delta.entries)
             deltas.append(delta)
         return None
 
-    def _deltas_latest_first(self, latest_snapshot: Snapshot) -> Iterator[SnapshotDelta]:
+    def _deltas_latest_first(self, base_snapshot: Snapshot) -> Iterator[SnapshotDelta]:
         scan = FileStoreScan(self.table)
-        earliest_id = max(1, latest_snapshot.snapshot_id - HISTORY_MAX + 1)
+        earliest_id = max(1, base_snapshot.snapshot_id - HISTORY_MAX + 1)
         for snapshot in self.table.snapshots.backwards(down_to=earliest_id):
             try:
                 entries = scan.delta(snapshot)

@@ -38,8 +38,8 @@ class CommitLists:
     """The manifest lists and the index manifest that a snapshot names."""
 
     base_list: ManifestList
-    delta: ManifestList
-    changelog: ManifestList | None
+    delta_list: ManifestList
+    changelog_list: ManifestList | None
     index_manifest: str | None
 
 
@@ -50,16 +50,16 @@ class NewestManifestCache:
     The key is the name of the delta manifest list. It is unique, so the value never becomes stale.
     """
 
-    _delta: str = field(init=False, default="")
+    _delta_manifest_list: str = field(init=False, default="")
     _metas: list[ManifestFileMeta] = field(init=False, default_factory=list)
 
-    def note(self, delta: str, metas: list[ManifestFileMeta]) -> None:
-        """Cache the manifests of the snapshot with this delta list."""
-        self._delta, self._metas = delta, metas
+    def note(self, delta_manifest_list: str, metas: list[ManifestFileMeta]) -> None:
+        """Cache the manifests of the snapshot with this delta manifest list."""
+        self._delta_manifest_list, self._metas = delta_manifest_list, metas
 
     def manifests(self, table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """Return the manifests of a snapshot, oldest first; this writer's last are cached."""
-        if snapshot.delta_manifest_list == self._delta:
+        if snapshot.delta_manifest_list == self._delta_manifest_list:
             return self._metas
         return FileStoreScan(table).manifests(snapshot)
 
@@ -74,14 +74,14 @@ class _FirstMerge:
         self._table = table
         self._input_metas: list[ManifestFileMeta] | None = None
         self._result: list[ManifestFileMeta] = []
-        self._written: list[str] = []
+        self._merged_names: list[str] = []
 
     def manifests(self, metas: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
         """Return the manifests that an attempt lists: `metas`, merged as far as possible."""
         if self._input_metas is None:
             self._result = ManifestMerger(self._table).merge(metas)
             inherited_names = {meta.file_name for meta in metas}
-            self._written = [
+            self._merged_names = [
                 meta.file_name for meta in self._result if meta.file_name not in inherited_names
             ]
             self._input_metas = metas
@@ -89,13 +89,13 @@ class _FirstMerge:
         count = len(self._input_metas)
         if metas[:count] == self._input_metas:
             return self._result + metas[count:]
-        self.delete_attempt_files()
+        self.delete_merged_manifests()
         self._input_metas, self._result = [], []
         return metas
 
-    def delete_attempt_files(self) -> None:
+    def delete_merged_manifests(self) -> None:
         """Delete the manifests that the merge wrote."""
-        _delete(self._table, self._written)
+        _delete(self._table, self._merged_names)
 
 
 class CommitFiles:
@@ -110,9 +110,9 @@ class CommitFiles:
         self._merge = _FirstMerge(table)
         # These files serve all attempts with the same changes.
         self._changes: CommitChanges | None = None
-        self._delta: ManifestList = ("", 0)
+        self._delta_list: ManifestList = ("", 0)
         self._delta_metas: list[ManifestFileMeta] = []
-        self._changelog: ManifestList | None = None
+        self._changelog_list: ManifestList | None = None
         self._change_files: list[str] = []
         # These belong to the last attempt.
         self._base_metas: list[ManifestFileMeta] = []
@@ -122,31 +122,34 @@ class CommitFiles:
     @property
     def name(self) -> str:
         """The name of the delta manifest list, which is unique to this commit."""
-        return self._delta[0]
+        return self._delta_list[0]
 
     def write(
         self,
-        latest_snapshot: Snapshot | None,
+        base_snapshot: Snapshot | None,
         changes: CommitChanges,
         computed_index: tuple[IndexManifestEntry, ...] = (),
     ) -> CommitLists:
-        """Write the files that a snapshot on top of `latest_snapshot` names.
+        """Write the files that a snapshot on top of `base_snapshot` names.
 
         Args:
-            computed_index: changes of index files that are valid on top of `latest_snapshot` only;
+            computed_index: changes of index files that are valid on top of `base_snapshot` only;
                 `delete_attempt_files` deletes the added files.
         """
         self._computed_index = computed_index
         previous_changes, self._changes = self._changes, changes
         if previous_changes is None or previous_changes.entries != changes.entries:
             self._write_changes(changes)
-        base = self._write_base_list(latest_snapshot)
+        base_list = self._write_base_list(base_snapshot)
         index_changes = (*changes.index_entries, *computed_index)
-        index = new_index_manifest(self.table, latest_snapshot, index_changes)
-        if index_changes and index is not None:
-            self._attempt_files.append(index)
+        index_manifest = new_index_manifest(self.table, base_snapshot, index_changes)
+        if index_changes and index_manifest is not None:
+            self._attempt_files.append(index_manifest)
         return CommitLists(
-            base_list=base, delta=self._delta, changelog=self._changelog, index_manifest=index
+            base_list=base_list,
+            delta_list=self._delta_list,
+            changelog_list=self._changelog_list,
+            index_manifest=index_manifest,
         )
 
     def statistics(self) -> Sequence[PartitionStatistics]:
@@ -171,29 +174,29 @@ class CommitFiles:
     def delete_all_files(self) -> None:
         """Delete all files, because no snapshot names them or will name them."""
         _delete(self.table, self._attempt_files)
-        self._merge.delete_attempt_files()
+        self._merge.delete_merged_manifests()
         _delete(self.table, self._change_files)
 
     def _write_changes(self, changes: CommitChanges) -> None:
         _delete(self.table, self._change_files)
         files = self.table.manifests
-        delta = files.write_manifests(changes.entries)
-        changelog = files.write_manifests(changes.changelog)
-        self._delta, self._delta_metas = files.write_list(delta), delta
-        self._changelog = files.write_list(changelog) if changelog else None
-        self._change_files += [meta.file_name for meta in (*delta, *changelog)]
+        self._delta_metas = files.write_manifests(changes.entries)
+        changelog_metas = files.write_manifests(changes.changelog)
+        self._delta_list = files.write_list(self._delta_metas)
+        self._changelog_list = files.write_list(changelog_metas) if changelog_metas else None
+        self._change_files += [meta.file_name for meta in (*self._delta_metas, *changelog_metas)]
         self._change_files += [
-            manifest_list[0] for manifest_list in (self._delta, self._changelog) if manifest_list
+            manifest_list[0]
+            for manifest_list in (self._delta_list, self._changelog_list)
+            if manifest_list
         ]
 
-    def _write_base_list(self, latest_snapshot: Snapshot | None) -> ManifestList:
-        metas = (
-            self.manifest_cache.manifests(self.table, latest_snapshot) if latest_snapshot else []
-        )
+    def _write_base_list(self, base_snapshot: Snapshot | None) -> ManifestList:
+        metas = self.manifest_cache.manifests(self.table, base_snapshot) if base_snapshot else []
         self._base_metas = self._merge.manifests(metas)
-        base = self.table.manifests.write_list(self._base_metas)
-        self._attempt_files.append(base[0])
-        return base
+        base_list = self.table.manifests.write_list(self._base_metas)
+        self._attempt_files.append(base_list[0])
+        return base_list
 
 
 def _delete(table: FileStoreTable, names: list[str]) -> None:

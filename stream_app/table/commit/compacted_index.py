@@ -21,9 +21,9 @@ from stream_app.table.versions.deletion_vectors import index_changes
 
 
 def compacted_index(
-    table: FileStoreTable, latest_snapshot: Snapshot | None, changes: Sequence[ManifestEntry]
+    table: FileStoreTable, base_snapshot: Snapshot | None, entries: Sequence[ManifestEntry]
 ) -> tuple[IndexManifestEntry, ...]:
-    """Write index files without the deletion vectors of the files that `changes` delete.
+    """Write index files without the deletion vectors of the files that `entries` delete.
 
     A vector only ever grows. If the new files lack exactly the rows that the latest vectors mark,
     the compaction restores no deleted row.
@@ -32,21 +32,21 @@ def compacted_index(
         CommitConflictError: rows of these files were deleted after the compaction read them. No
             index file remains.
     """
-    if latest_snapshot is None or table.kind_traits.merges_by_key:
+    if base_snapshot is None or table.kind_traits.merges_by_key:
         return ()
     # Check even without vectors: a rollback may have removed vectors that the compaction read.
-    name = latest_snapshot.index_manifest
+    name = base_snapshot.index_manifest
     live_entries = [] if name is None else table.manifests.read_index_manifest(name)
     index_entries: list[IndexManifestEntry] = []
     try:
-        for bucket_id in dict.fromkeys(entry.bucket_id for entry in changes):
-            bucket_changes = [change for change in changes if change.bucket_id == bucket_id]
+        for bucket_id in dict.fromkeys(entry.bucket_id for entry in entries):
+            bucket_entries = [entry for entry in entries if entry.bucket_id == bucket_id]
             deleted_names = {
-                change.file.file_name for change in bucket_changes if change.kind is FileKind.DELETE
+                entry.file.file_name for entry in bucket_entries if entry.kind is FileKind.DELETE
             }
-            _check_deleted(table, latest_snapshot, live_entries, bucket_changes)
+            _check_deleted(table, base_snapshot, live_entries, bucket_entries)
             index_entries += index_changes(
-                table, live_entries, bucket_id, deleted_files=deleted_names
+                table, live_entries, bucket_id, deleted_names=deleted_names
             )
     except BaseException:
         for entry in index_entries:
@@ -58,15 +58,15 @@ def compacted_index(
 
 def _check_deleted(
     table: FileStoreTable,
-    latest_snapshot: Snapshot,
+    base_snapshot: Snapshot,
     live_entries: Sequence[IndexManifestEntry],
-    changes: Sequence[ManifestEntry],
+    entries: Sequence[ManifestEntry],
 ) -> None:
     """Check that a compaction left out as many rows as the deletion vectors mark."""
-    bucket_id = changes[0].bucket_id
-    deleted_names = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
+    bucket_id = entries[0].bucket_id
+    deleted_names = {entry.file.file_name for entry in entries if entry.kind is FileKind.DELETE}
     omitted_row_count = sum(
-        entry.file.row_count * (1 if entry.kind is FileKind.DELETE else -1) for entry in changes
+        entry.file.row_count * (1 if entry.kind is FileKind.DELETE else -1) for entry in entries
     )
     deleted_count = deleted_row_count(
         table.deletion_vector_files, live_entries, bucket_id, deleted_names
@@ -74,18 +74,18 @@ def _check_deleted(
     if deleted_count != omitted_row_count:
         error = CommitConflictError(
             f"{deleted_count} rows of the files are deleted in snapshot "
-            f"{latest_snapshot.snapshot_id}, the compaction left {omitted_row_count} out",
+            f"{base_snapshot.snapshot_id}, the compaction left {omitted_row_count} out",
             where=table.paths.bucket_folder(*bucket_id),
             fix="do nothing: the job compacts the files again",
         )
-        raise error.about_files(entry.file.file_name for entry in changes)
+        raise error.about_files(entry.file.file_name for entry in entries)
 
 
 def deleted_row_count(
     vector_files: DeletionVectorFiles,
     live_entries: Sequence[IndexManifestEntry],
     bucket_id: BucketId,
-    names: set[str],
+    deleted_names: set[str],
 ) -> int:
     """Count the rows of these data files that deletion vectors mark."""
     count = 0
@@ -93,7 +93,7 @@ def deleted_row_count(
         if not entry.holds_deletion_vectors or entry.bucket_id != bucket_id:
             continue
         for meta in entry.index_file.deletion_vectors or ():
-            if meta.data_file_name not in names:
+            if meta.data_file_name not in deleted_names:
                 continue
             cardinality = meta.cardinality
             if cardinality is None:  # older writers do not record it

@@ -46,7 +46,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.compacted_index import compacted_index
 from stream_app.table.commit.late_snapshot import base_exists, check_follows_base, is_in_table
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
-from stream_app.table.commit.next_sum_record import with_copied_proof, with_row_sums
+from stream_app.table.commit.next_sum_record import with_copied_proof, with_sum_record
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -159,13 +159,13 @@ class FileStoreCommit:
             CommitConflictError: `check` raised it; nothing has changed.
             CommitError: other writers won every race, or time is up; nothing has changed.
         """
-        buckets = committable.changes
-        assert not any(change.changelog or change.removed_files for change in buckets)
-        assert partitions is None or {change.partition for change in buckets} <= {*partitions}
+        changes = committable.changes
+        assert not any(change.changelog or change.removed_files for change in changes)
+        assert partitions is None or {change.partition for change in changes} <= {*partitions}
 
         def changes_on(base_snapshot: Snapshot | None) -> CommitChanges:
             overwrite_changes = changes_of_overwrite(
-                self.table, base_snapshot, partitions, buckets, keeps_postponed=keeps_postponed
+                self.table, base_snapshot, partitions, changes, keeps_postponed=keeps_postponed
             )
             if check is not None:
                 check(
@@ -208,19 +208,19 @@ class FileStoreCommit:
         committable: ManifestCommittable,
         *,
         statistics: str | None = None,
-        row_sums: NextSumRecord | None = None,
+        next_sum_record: NextSumRecord | None = None,
     ) -> Snapshot:
         """Publish the results of an analysis in an ANALYZE snapshot, which changes no row.
 
         Args:
             statistics: the name of the statistics file.
-            row_sums: computes the checksum of all rows from the previous snapshot's record.
+            next_sum_record: computes the checksum of all rows from the previous snapshot's record.
 
         Raises:
-            CommitConflictError: `row_sums` raised it; nothing is committed.
+            CommitConflictError: `next_sum_record` raised it; nothing is committed.
             CommitError: other writers won every race; nothing is committed.
         """
-        changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
+        changes = CommitChanges(entries=(), statistics=statistics, next_sum_record=next_sum_record)
         return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, lambda _: changes))
 
     def _publish(self, plan: PlannedSnapshot) -> Snapshot:
@@ -312,7 +312,7 @@ class FileStoreCommit:
             self._conflict_check.check_index(changes, base_snapshot)
         is_compact = plan.commit_kind is CommitKind.COMPACT
         index = compacted_index(self.table, base_snapshot, changes.entries) if is_compact else ()
-        lists = commit_files.write(base_snapshot, changes, index)
+        lists = commit_files.write(base_snapshot, changes, computed_index=index)
         reader = self._statistics_reader
         statistics = changes.statistics or reader.inherited_file(base_snapshot, schema_id)
         base = CommitBase(self.table, base_snapshot, schema_id)
@@ -320,7 +320,7 @@ class FileStoreCommit:
         user = self.commit_history.commit_user
         snapshot = with_epochs(next_snapshot(user, plan, complete_changes, lists, base), epochs)
         snapshot = with_copied_proof(snapshot, base_snapshot)
-        return with_row_sums(snapshot, self.table, base_snapshot, changes)
+        return with_sum_record(snapshot, self.table, base_snapshot, changes)
 
 
 def _changes_of(
@@ -344,12 +344,12 @@ def _changes_after_check(
 
 
 def _lost_race_error(
-    table: FileStoreTable, user: str, plan: PlannedSnapshot, races: str
+    table: FileStoreTable, commit_user: str, plan: PlannedSnapshot, races: str
 ) -> CommitError:
     winner = table.snapshots.latest()
     assert winner is not None, "a race has a winner"
     return CommitError(
-        f"{plan.commit_kind.value} commit {plan.committable.identifier} of user {user} "
+        f"{plan.commit_kind.value} commit {plan.committable.identifier} of user {commit_user} "
         f"{races}, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
         where=table.location,
         fix="other writers commit without a pause: raise 'commit.max-retries' or "

@@ -55,10 +55,10 @@ def next_snapshot(
         schema_id=base.schema_id,
         base_manifest_list=lists.base_list[0],
         base_manifest_list_size=lists.base_list[1],
-        delta_manifest_list=lists.delta[0],
-        delta_manifest_list_size=lists.delta[1],
-        changelog_manifest_list=lists.changelog[0] if lists.changelog else None,
-        changelog_manifest_list_size=lists.changelog[1] if lists.changelog else None,
+        delta_manifest_list=lists.delta_list[0],
+        delta_manifest_list_size=lists.delta_list[1],
+        changelog_manifest_list=lists.changelog_list[0] if lists.changelog_list else None,
+        changelog_manifest_list_size=lists.changelog_list[1] if lists.changelog_list else None,
         index_manifest=lists.index_manifest,
         commit_user=commit_user,
         commit_identifier=committable.identifier,
@@ -67,7 +67,7 @@ def next_snapshot(
         total_record_count=base.total_records() + changes.record_count,
         delta_record_count=changes.record_count,
         changelog_record_count=sum(entry.file.row_count for entry in changes.changelog)
-        if lists.changelog
+        if lists.changelog_list
         else None,
         watermark=base.watermark(committable.watermark),
         statistics=changes.statistics,

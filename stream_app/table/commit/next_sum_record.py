@@ -1,7 +1,7 @@
 """Computes a snapshot's checksum of rows from the base snapshot's and the commit's files.
 
 Another engine's snapshot has no checksum, so stream_app's next snapshot starts a new one.
-`planning.commit.carry_sums` has the rules.
+`planning.commit.sum_record_rules` has the rules.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from stream_app.format.snapshot_properties.sums_json import encode_record
+from stream_app.format.snapshot_properties.sum_record_json import encode_record
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.checksum.sum_record import SUMS_OF_EMPTY_TABLE, SumRecord
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import PROOF_PROPERTY, ROW_SUM_PROPERTY, CommitKind, Snapshot
-from stream_app.planning.commit.carry_sums import with_changes, without_partitions
+from stream_app.planning.commit.sum_record_rules import with_changes, without_partitions
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
@@ -31,7 +31,7 @@ def with_copied_proof(snapshot: Snapshot, base_snapshot: Snapshot | None) -> Sna
     return replace(snapshot, properties={**properties, PROOF_PROPERTY: proof})
 
 
-def with_row_sums(
+def with_sum_record(
     snapshot: Snapshot,
     table: FileStoreTable,
     base_snapshot: Snapshot | None,
@@ -46,8 +46,8 @@ def with_row_sums(
         return snapshot
     base_record = base_sum_record(table, base_snapshot)
     record: SumRecord | None
-    if changes.row_sums is not None:
-        record = changes.row_sums(base_record)
+    if changes.next_sum_record is not None:
+        record = changes.next_sum_record(base_record)
     else:
         record = _record_after_commit(base_record, table, snapshot.commit_kind, changes)
     if record is None:  # later snapshots count from this one
@@ -67,12 +67,12 @@ def _record_after_commit(
             return SUMS_OF_EMPTY_TABLE
         return without_partitions(base_record, {entry.partition for entry in changes.entries})
     if table.kind_traits.merges_by_key:
-        sums = _sums_by_partition(changes.changelog)
+        partition_sums = _sums_by_partition(changes.changelog)
     elif commit_kind is CommitKind.APPEND:
-        sums = _sums_by_partition(changes.entries)
+        partition_sums = _sums_by_partition(changes.entries)
     else:
-        sums = {}
-    return None if sums is None else with_changes(base_record, sums)
+        partition_sums = {}
+    return None if partition_sums is None else with_changes(base_record, partition_sums)
 
 
 def _sums_by_partition(entries: Iterable[ManifestEntry]) -> Mapping[bytes, RowSum] | None:

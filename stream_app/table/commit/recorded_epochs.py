@@ -36,9 +36,7 @@ def recording(snapshots: Iterable[Snapshot]) -> Iterator[RecordingSnapshot]:
     return (RecordingSnapshot(snapshot, recorded_epochs(snapshot)) for snapshot in snapshots)
 
 
-def epochs_as_of(
-    snapshots: SnapshotManager, latest_snapshot: Snapshot | None
-) -> dict[str, JobEpoch]:
+def epochs_as_of(snapshots: SnapshotManager, snapshot: Snapshot | None) -> dict[str, JobEpoch]:
     """Return the newest epoch of each job up to a snapshot, by commit user.
 
     It reads backwards only as far as stream_app's last snapshot.
@@ -46,10 +44,10 @@ def epochs_as_of(
     Raises:
         CorruptFileError: a snapshot on the way cannot be read.
     """
-    if latest_snapshot is None:
+    if snapshot is None:
         return {}
-    older_snapshots = snapshots.backwards(start=latest_snapshot.snapshot_id - 1)
-    return epochs_of(recording(chain([latest_snapshot], older_snapshots)))
+    older_snapshots = snapshots.backwards(start=snapshot.snapshot_id - 1)
+    return epochs_of(recording(chain([snapshot], older_snapshots)))
 
 
 def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | None:

@@ -70,10 +70,10 @@ class AutoPolicy:
     """The compaction rules that the job chooses for one table's buckets."""
 
     table: FileStoreTable
-    bounds: PolicyBounds
+    policy_bounds: PolicyBounds
     _flush_sizes: dict[BucketId, deque[int]] = field(init=False, default_factory=dict)
     _choices: dict[BucketId, PolicyChoice] = field(init=False, default_factory=dict)
-    _rules: UniversalCompaction | None = field(init=False)
+    _table_rules: UniversalCompaction | None = field(init=False)
     _epoch_flushes: Counter[SimulatedBucket] = field(init=False, default_factory=Counter)
     _earlier_epochs: deque[tuple[float, Counter[SimulatedBucket]]] = field(
         init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
@@ -83,8 +83,8 @@ class AutoPolicy:
     _written_s: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        self._rules = adaptable_rules(self.table.options)
-        if self._rules is None:
+        self._table_rules = adaptable_rules(self.table.options)
+        if self._table_rules is None:
             _LOG.info(
                 "%s: compaction-policy = auto has no effect: its rows wait for compactions, which "
                 "its options request after each flush",
@@ -100,8 +100,8 @@ class AutoPolicy:
             self._earlier_epochs.append((now_s - self._epoch_end_s, self._epoch_flushes))
             self._epoch_flushes = Counter()
         self._epoch_end_s = now_s
-        if self.bounds.budget is not None and len(self._earlier_epochs) >= _EPOCHS_MIN:
-            self._note_need(self.bounds.budget)
+        if self.policy_bounds.budget is not None and len(self._earlier_epochs) >= _EPOCHS_MIN:
+            self._note_need(self.policy_bounds.budget)
 
     def _note_need(self, budget: CoreBudget) -> None:
         """Note in the budget the cores that the flushes of the newest epochs need."""
@@ -122,7 +122,7 @@ class AutoPolicy:
 
     def text_of(self, bucket_id: BucketId) -> str | None:
         """Return a bucket's chosen rules and the reason; None if the table's options apply."""
-        choice, budget = self._choices.get(bucket_id), self.bounds.budget
+        choice, budget = self._choices.get(bucket_id), self.policy_bounds.budget
         if choice is None:
             return None
         advice = None if budget is None else budget.advice
@@ -130,8 +130,8 @@ class AutoPolicy:
 
     def fit(self, bucket_id: BucketId, manager: CompactManager) -> None:
         """Apply a bucket's rules to its manager, and choose new ones if its sizes changed."""
-        flushes, rules = self._flush_sizes.get(bucket_id), self._rules
-        if not flushes or rules is None or not isinstance(manager.picker, MergeTreePicker):
+        flushes, table_rules = self._flush_sizes.get(bucket_id), self._table_rules
+        if not flushes or table_rules is None or not isinstance(manager.picker, MergeTreePicker):
             return
         levels = manager.levels
         current_choice = self._choices.get(bucket_id)
@@ -143,7 +143,7 @@ class AutoPolicy:
         )
         if is_due(current_choice, sizes):
             choice = choose_rules(
-                sizes, rules, self._fixed_rules(), self._stop_trigger(), current_choice
+                sizes, table_rules, self._fixed_rules(), self._stop_trigger(), current_choice
             )
             self._choices[bucket_id] = choice
             if current_choice is None or current_choice.rules != choice.rules:
@@ -155,7 +155,10 @@ class AutoPolicy:
 
     def _note_flush(self, bucket_id: BucketId, size: int) -> None:
         self._flush_sizes.setdefault(bucket_id, deque(maxlen=_FLUSHES_KEPT)).append(size)
-        if self.bounds.budget is not None and (choice := self._choices.get(bucket_id)) is not None:
+        if (
+            self.policy_bounds.budget is not None
+            and (choice := self._choices.get(bucket_id)) is not None
+        ):
             self._epoch_flushes[choice.simulated] += size
 
     def _fixed_rules(self) -> FixedRules:
@@ -170,16 +173,16 @@ class AutoPolicy:
         is_set = self._is_set(NUM_SORTED_RUN_STOP_TRIGGER)
         if is_set or self._is_set(NUM_SORTED_RUN_COMPACTION_TRIGGER):
             return options.stop_trigger
-        return max(FRESHNESS_MIN, self.bounds.freshness)
+        return max(FRESHNESS_MIN, self.policy_bounds.freshness)
 
     def _is_set(self, option: Option[Any]) -> bool:
         return any(key in self.table.options.raw for key in (option.key, *option.older_keys))
 
 
-def _cores(cores_once: Mapping[SimulatedBucket, float], epoch_factor: int) -> float:
+def _cores(cores_once: Mapping[SimulatedBucket, float], length_factor: int) -> float:
     """Return the cores that compactions need if epochs become longer by a factor.
 
     Args:
         cores_once: the cores that would write each bucket's flushes once.
     """
-    return sum(bucket.rewrites(epoch_factor) * cores for bucket, cores in cores_once.items())
+    return sum(bucket.rewrites(length_factor) * cores for bucket, cores in cores_once.items())

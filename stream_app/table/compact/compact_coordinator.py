@@ -103,7 +103,7 @@ class CompactCoordinator(Protocol):
         """Compact only these partitions."""
         ...
 
-    def adapt(self, bounds: PolicyBounds) -> None:
+    def adapt(self, policy_bounds: PolicyBounds) -> None:
         """Choose each bucket's rules by its sizes, where the table's options leave them open."""
         ...
 
@@ -120,7 +120,7 @@ class CompactCoordinator(Protocol):
         """
         ...
 
-    def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
+    def trigger_full(self, full_bounds: FullBounds) -> set[BucketId]:
         """Begin full compactions, and return the buckets whose compaction must begin later.
 
         Raises:

@@ -27,12 +27,12 @@ class ScanPruning:
     """The part of a condition that concerns partitions and buckets.
 
     Attributes:
-        condition: the condition on partitions; None if it uses no partition column.
+        stats_filter: the condition on partitions; None if it uses no partition column.
         has_current_key_types: returns whether a schema gives bucket keys their current types.
             Otherwise a file of the schema may have a key in any bucket.
     """
 
-    condition: StatsFilter | None
+    stats_filter: StatsFilter | None
     partition_type: RowType
     buckets: BucketPruning | None
     has_current_key_types: Callable[[int], bool]
@@ -40,9 +40,9 @@ class ScanPruning:
 
     def manifests(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
         """Return the manifests that may have a partition with a matching row."""
-        if self.condition is None:
+        if self.stats_filter is None:
             return list(metas)
-        matches = self.condition.may_match(map(self._stats_of, metas))
+        matches = self.stats_filter.may_match(map(self._stats_of, metas))
         return [meta for meta, passes in zip(metas, matches, strict=True) if passes]
 
     def entries(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:
@@ -61,7 +61,7 @@ class ScanPruning:
         return entry_count, dict(zip(self.partition_type.names, stats, strict=True))
 
     def _partition_may_match(self, partition: bytes) -> bool:
-        if self.condition is None:
+        if self.stats_filter is None:
             return True
         if partition not in self._partition_matches:
             values = deserialize_row(partition, self.partition_type.types)
@@ -69,7 +69,7 @@ class ScanPruning:
                 name: ColumnStats(value, value, int(value is None))
                 for name, value in zip(self.partition_type.names, values, strict=True)
             }
-            (self._partition_matches[partition],) = self.condition.may_match([(1, stats)])
+            (self._partition_matches[partition],) = self.stats_filter.may_match([(1, stats)])
         return self._partition_matches[partition]
 
 
@@ -78,10 +78,12 @@ def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPru
     if row_filter is None:
         return None
     schema = table.schema
-    condition = None
+    stats_filter = None
     if set(row_filter.columns) & set(schema.partition_keys):
-        condition = StatsFilter(row_filter.expression, schema.fields.project(row_filter.columns))
-    if condition is None and row_filter.buckets is None:
+        stats_filter = StatsFilter(row_filter.expression, schema.fields.project(row_filter.columns))
+    if stats_filter is None and row_filter.buckets is None:
         return None
     has_current_key_types = key_types_predicate(schema, table.known_schemas())
-    return ScanPruning(condition, schema.partition_type, row_filter.buckets, has_current_key_types)
+    return ScanPruning(
+        stats_filter, schema.partition_type, row_filter.buckets, has_current_key_types
+    )

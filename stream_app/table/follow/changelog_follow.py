@@ -159,11 +159,11 @@ class ChangelogFollow:
     def _start_position(self) -> StreamPosition:
         consumer_id = self._settings.consumer_id
         if consumer_id is not None and not self._settings.ignore_progress:
-            next_id = self._table.consumers.next_snapshot(consumer_id)
-            self._is_new_consumer = next_id is None
-            if next_id is not None:
-                check_progress(self._table, consumer_id, next_id)
-                return StreamPosition(snapshot_id=next_id)
+            next_snapshot_id = self._table.consumers.next_snapshot_id(consumer_id)
+            self._is_new_consumer = next_snapshot_id is None
+            if next_snapshot_id is not None:
+                check_progress(self._table, consumer_id, next_snapshot_id)
+                return StreamPosition(snapshot_id=next_snapshot_id)
         return self._scan.begin(self._settings.start)
 
     def _check_last_read(self, position: StreamPosition) -> None:

@@ -124,17 +124,17 @@ def check_still_read(
         )
 
 
-def check_progress(table: FileStoreTable, consumer_id: str, next_id: int) -> None:
+def check_progress(table: FileStoreTable, consumer_id: str, next_snapshot_id: int) -> None:
     """Check that the next changes of a consumer are readable, or not committed yet.
 
     Raises:
         UsageError: the changes have expired; the error names the first readable changes.
     """
     earliest_id = earliest_changes_id(table)
-    if earliest_id is not None and next_id < earliest_id:
+    if earliest_id is not None and next_snapshot_id < earliest_id:
         raise UsageError(
-            f"consumer {consumer_id!r} continues at snapshot {next_id}, which has expired; the "
-            f"first that it can still read is {earliest_id}",
+            f"consumer {consumer_id!r} continues at snapshot {next_snapshot_id}, which has "
+            f"expired; the first that it can still read is {earliest_id}",
             where=table.location,
             fix="begin again with ignore_progress (--ignore-progress, consumer.ignore-progress) "
             f"and a start: latest-full reads all rows first, from-snapshot {earliest_id} omits the "

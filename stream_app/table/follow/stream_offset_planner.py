@@ -75,10 +75,10 @@ class StreamOffsetPlanner:
         options = self.table.options
         name = options[CONSUMER_ID]
         if name and not options[CONSUMER_IGNORE_PROGRESS]:
-            next_id = self.table.consumers.next_snapshot(name)
-            if next_id is not None:
-                check_progress(self.table, name, next_id)
-                return self._offset(StreamPosition(snapshot_id=next_id))
+            next_snapshot_id = self.table.consumers.next_snapshot_id(name)
+            if next_snapshot_id is not None:
+                check_progress(self.table, name, next_snapshot_id)
+                return self._offset(StreamPosition(snapshot_id=next_snapshot_id))
         return self._offset(StreamScan(self.table).begin(start_of_table(self.table.options)))
 
     def next_offset(self, offset: Offset) -> NextOffset:
@@ -121,9 +121,9 @@ class StreamOffsetPlanner:
     def refresh_consumer(self) -> None:
         """Refresh the consumer at its last position while no data arrives."""
         name = self.table.options[CONSUMER_ID]
-        next_id = self.table.consumers.next_snapshot(name)
-        if next_id is not None:
-            self.table.consumers.reset(name, next_id)
+        next_snapshot_id = self.table.consumers.next_snapshot_id(name)
+        if next_snapshot_id is not None:
+            self.table.consumers.reset(name, next_snapshot_id)
 
     def _offset(self, position: StreamPosition) -> Offset:
         return {

@@ -185,9 +185,9 @@ def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> Po
     """
     options, folder = table.options, METADATA_ICEBERG_HIVE_CONF_DIR
     catalog_options = {HIVE_CONF_DIR.key: options[folder]} if options[folder] else {}
-    settings = with_hive_site(catalog_options, os.environ)
-    check_supported(settings)
-    uris = options[METADATA_ICEBERG_URI] or settings.get(_URIS, "")
+    hive_options = with_hive_site(catalog_options, os.environ)
+    check_supported(hive_options)
+    uris = options[METADATA_ICEBERG_URI] or hive_options.get(_URIS, "")
     if not uris:
         raise UnsupportedTableError(
             f"{METADATA_ICEBERG_STORAGE.key} = {options[METADATA_ICEBERG_STORAGE]} needs the "
@@ -195,7 +195,7 @@ def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> Po
             where=table.location,
             fix=f"set {METADATA_ICEBERG_URI.key} = thrift://HOST:PORT, or {folder.key}",
         )
-    client = MetastoreClient(addresses(uris), 1, timeout_ms({**_TIMEOUT, **settings}))
+    client = MetastoreClient(addresses(uris), 1, timeout_ms({**_TIMEOUT, **hive_options}))
     lock = HiveLock(
         client=client, clock=table.clock, max_sleep_ms=1000, timeout_ms=_LOCK_TIMEOUT_MS
     )

@@ -50,7 +50,7 @@ class LiveKeyCache:
             *(
                 self.keys(manifest)
                 for manifest in manifests
-                if manifest.content is content and manifest.live_files
+                if manifest.content is content and manifest.live_file_count
             )
         )
 
@@ -106,7 +106,7 @@ class ManifestWriter:
         live_manifests = [
             manifest
             for manifest in previous_manifests
-            if manifest.content is content and manifest.live_files
+            if manifest.content is content and manifest.live_file_count
         ]
         changed_manifests = [
             manifest
@@ -117,7 +117,7 @@ class ManifestWriter:
             manifest for manifest in live_manifests if manifest not in changed_manifests
         ]
         entries_max = full_manifest_entry_count(
-            sum(manifest.live_files for manifest in live_manifests)
+            sum(manifest.live_file_count for manifest in live_manifests)
         )
         merged_manifests = manifests_to_merge(unchanged_manifests, self.limits, entries_max)
         entries = [

@@ -101,8 +101,8 @@ class PointedTable:
             return None
         metadata = self.iceberg_files.read_version(self._pointed_version(pointed_path))
         previous_paths = () if metadata is None else tuple(path for path, _ in metadata.older_files)
-        latest_snapshot_id = None if metadata is None else metadata.current_snapshot.snapshot_id
-        return CatalogState((pointed_path, *reversed(previous_paths)), latest_snapshot_id)
+        snapshot_id = None if metadata is None else metadata.current_snapshot.snapshot_id
+        return CatalogState((pointed_path, *reversed(previous_paths)), snapshot_id)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Move the catalog's pointer to a version, unless it points to a later one.

@@ -197,8 +197,8 @@ class IcebergPublisher:
                 self._published = base
                 return True
             update = self._planner.delta_update(base, snapshot)
-        is_same = self._is_of_table(base)
-        update = update or self._planner.full_update(base, snapshot, is_of_table=is_same)
+        is_of_table = self._is_of_table(base)
+        update = update or self._planner.full_update(base, snapshot, is_of_table=is_of_table)
         return self._publish_version(update, snapshot)
 
     def _refresh(self) -> None:
@@ -266,7 +266,7 @@ class IcebergPublisher:
         manifests += self._vector_manifests(writer, update, snapshot)
         added_row_count = sum(file.row_count for file in added_files.values())
         traits = self.table.kind_traits
-        next_snapshot = IcebergSnapshot(
+        iceberg_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
             parent_id=update.snapshots[-1].snapshot_id if update.snapshots else None,
             sequence_number=version,
@@ -279,9 +279,9 @@ class IcebergPublisher:
             first_row_id=first_row_id,
             added_row_count=None if first_row_id is None else added_row_count,
         )
-        metadata = self._metadata(update, next_snapshot, version, next_row_id + added_row_count)
+        metadata = self._metadata(update, iceberg_snapshot, version, next_row_id + added_row_count)
         if not self.iceberg_files.publish(metadata):
-            self.iceberg_files.delete([*writer.written_paths, next_snapshot.manifest_list])
+            self.iceberg_files.delete([*writer.written_paths, iceberg_snapshot.manifest_list])
             self._published = None
             return False
         self._live_key_cache.forget_others(manifests)

@@ -71,7 +71,7 @@ class VectorFiles:
             by_path[file.path].append(file)
         written_files: dict[str, IcebergFile] = {}
         for path, file_vectors in by_path.items():
-            name = self.iceberg_files.copied_index_file(path)
+            name = self.iceberg_files.copied_index_file_name(path)
             index_file = self.table.file_io.read_bytes(f"{self.table.paths.index_folder}/{name}")
             data = puffin_of(index_file, file_vectors)
             self.iceberg_files.write(path, data)
@@ -82,7 +82,9 @@ class VectorFiles:
         """Delete the copies of index files that an expiry has deleted."""
         # The copies are listed first, because a copy is younger than its index file.
         copies = self.iceberg_files.puffin_paths()
-        index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
+        index_file_names = set(self.table.file_io.list_names(self.table.paths.index_folder))
         self.iceberg_files.delete(
-            path for path in copies if self.iceberg_files.copied_index_file(path) not in index_files
+            path
+            for path in copies
+            if self.iceberg_files.copied_index_file_name(path) not in index_file_names
         )

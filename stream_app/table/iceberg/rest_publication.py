@@ -103,8 +103,8 @@ class RestCatalogTable:
         if table.metadata.location != self.table.location:
             raise another_table_error(".".join(self.identifier))
         older_paths = tuple(entry.metadata_file for entry in reversed(table.metadata.metadata_log))
-        latest_snapshot_id = table.metadata.current_snapshot_id
-        return CatalogState((table.metadata_location, *older_paths), latest_snapshot_id)
+        snapshot_id = table.metadata.current_snapshot_id
+        return CatalogState((table.metadata_location, *older_paths), snapshot_id)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Update the catalog's table to the published version.
@@ -145,9 +145,11 @@ class RestCatalogTable:
     def _register(self, metadata: IcebergMetadata) -> None:
         """Register the table in the catalog with a metadata file that no later version deletes."""
         self._catalog.create_namespace_if_not_exists(self.identifier[:1])
-        registered = replace(metadata, properties=self._properties(metadata), older_files=())
+        registered_metadata = replace(
+            metadata, properties=self._properties(metadata), older_files=()
+        )
         path = f"{self.folder}/00000-{uuid.uuid4()}.metadata.json"
-        self.table.file_io.write_bytes(path, encode_metadata(registered))
+        self.table.file_io.write_bytes(path, encode_metadata(registered_metadata))
         self._catalog.register_table(self.identifier, path)
 
     def _properties(self, metadata: IcebergMetadata) -> dict[str, str]:
@@ -177,14 +179,14 @@ class RestCatalogTable:
             self._catalog.commit_table(published_table, requirements, updates)
 
     def _tags_to_publish(
-        self, published: TableMetadata, metadata: IcebergMetadata
+        self, published_metadata: TableMetadata, metadata: IcebergMetadata
     ) -> dict[str, int]:
         """Return the tags whose snapshots the catalog has or receives; log the others once."""
-        common_ids = _common_snapshots(published, metadata)
+        common_ids = _common_snapshots(published_metadata, metadata)
         sent_ids = {
             snapshot.snapshot_id
             for snapshot in metadata.snapshots
-            if _must_be_sent(snapshot, published, metadata)
+            if _must_be_sent(snapshot, published_metadata, metadata)
         }
         tags = {
             name: snapshot_id
@@ -206,7 +208,7 @@ def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> Re
     return RestCatalogTable(table, iceberg_files.folder)
 
 
-def _common_snapshots(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:
+def _common_snapshots(published_metadata: TableMetadata, metadata: IcebergMetadata) -> set[int]:
     """Return the ids of snapshots that both sides have.
 
     The manifest lists decide, because a rollback may have reused an id.
@@ -214,13 +216,13 @@ def _common_snapshots(published: TableMetadata, metadata: IcebergMetadata) -> se
     lists = {snapshot.snapshot_id: snapshot.manifest_list for snapshot in metadata.snapshots}
     return {
         snapshot.snapshot_id
-        for snapshot in published.snapshots
+        for snapshot in published_metadata.snapshots
         if snapshot.manifest_list == lists.get(snapshot.snapshot_id)
     }
 
 
 def _must_be_sent(
-    snapshot: IcebergSnapshot, published: TableMetadata, metadata: IcebergMetadata
+    snapshot: IcebergSnapshot, published_metadata: TableMetadata, metadata: IcebergMetadata
 ) -> bool:
     """Return whether to send a snapshot that the catalog lacks.
 
@@ -228,7 +230,7 @@ def _must_be_sent(
     case, so that the server reports a problem with it.
     """
     is_latest = snapshot.snapshot_id == metadata.current_snapshot.snapshot_id
-    return is_latest or snapshot.sequence_number > published.last_sequence_number
+    return is_latest or snapshot.sequence_number > published_metadata.last_sequence_number
 
 
 def _next_numbers_if_behind(
@@ -257,39 +259,41 @@ def _next_numbers_if_behind(
 
 
 def _updates(
-    published: TableMetadata, metadata: IcebergMetadata, properties: Mapping[str, str]
+    published_metadata: TableMetadata, metadata: IcebergMetadata, properties: Mapping[str, str]
 ) -> Iterator[TableUpdate]:
     """Yield the updates from the catalog's state to a version."""
-    common_ids = _common_snapshots(published, metadata)
+    common_ids = _common_snapshots(published_metadata, metadata)
     version_ids = {snapshot.snapshot_id for snapshot in metadata.snapshots}
     removed_ids = [
         snapshot.snapshot_id
-        for snapshot in published.snapshots
+        for snapshot in published_metadata.snapshots
         if snapshot.snapshot_id not in common_ids
     ]
     # Removals come first: after a rollback another snapshot may have the removed number.
     replaced_ids = [snapshot_id for snapshot_id in removed_ids if snapshot_id in version_ids]
     if replaced_ids:
         yield RemoveSnapshotsUpdate(snapshot_ids=replaced_ids)
-    schemas = _schemas_in_catalog(published, metadata)
-    yield from _schema_updates(published, metadata, schemas)
-    yield from _snapshot_updates(published, metadata, schemas, common_ids)
-    yield from _ref_updates(published, metadata, replaced_ids)
+    schemas = _schemas_in_catalog(published_metadata, metadata)
+    yield from _schema_updates(published_metadata, metadata, schemas)
+    yield from _snapshot_updates(published_metadata, metadata, schemas, common_ids)
+    yield from _ref_updates(published_metadata, metadata, replaced_ids)
     if expired_ids := [
         snapshot_id for snapshot_id in removed_ids if snapshot_id not in version_ids
     ]:
         yield RemoveSnapshotsUpdate(snapshot_ids=expired_ids)
-    if dropped_keys := sorted(published.properties.keys() & {"comment"} - properties.keys()):
+    if dropped_keys := sorted(
+        published_metadata.properties.keys() & {"comment"} - properties.keys()
+    ):
         yield RemovePropertiesUpdate(removals=dropped_keys)
-    if changed_properties := dict(properties.items() - published.properties.items()):
+    if changed_properties := dict(properties.items() - published_metadata.properties.items()):
         yield SetPropertiesUpdate(updates=changed_properties)
 
 
 def _schemas_in_catalog(
-    published: TableMetadata, metadata: IcebergMetadata
+    published_metadata: TableMetadata, metadata: IcebergMetadata
 ) -> dict[int, tuple[Schema, int]]:
     """Return each schema with its number in the catalog, which counts distinct Iceberg schemas."""
-    numbered_schemas = [(schema, schema.schema_id) for schema in published.schemas]
+    numbered_schemas = [(schema, schema.schema_id) for schema in published_metadata.schemas]
     schemas: dict[int, tuple[Schema, int]] = {}
     for schema_id, document in sorted(metadata.schemas.items()):
         schema = Schema.model_validate(document)
@@ -307,21 +311,23 @@ def _schemas_in_catalog(
 
 
 def _schema_updates(
-    published: TableMetadata, metadata: IcebergMetadata, schemas: Mapping[int, tuple[Schema, int]]
+    published_metadata: TableMetadata,
+    metadata: IcebergMetadata,
+    schemas: Mapping[int, tuple[Schema, int]],
 ) -> Iterator[TableUpdate]:
     """Yield updates that add new schemas and make the latest snapshot's schema current."""
-    known_ids = {schema.schema_id for schema in published.schemas}
+    known_ids = {schema.schema_id for schema in published_metadata.schemas}
     for schema, catalog_schema_id in schemas.values():
         if catalog_schema_id not in known_ids:
             known_ids.add(catalog_schema_id)
             yield AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": catalog_schema_id}))
     _, current_schema_id = schemas[metadata.current_snapshot.schema_id]
-    if current_schema_id != published.current_schema_id:
+    if current_schema_id != published_metadata.current_schema_id:
         yield SetCurrentSchemaUpdate(schema_id=current_schema_id)
 
 
 def _snapshot_updates(
-    published: TableMetadata,
+    published_metadata: TableMetadata,
     metadata: IcebergMetadata,
     schemas: Mapping[int, tuple[Schema, int]],
     common_ids: set[int],
@@ -332,29 +338,31 @@ def _snapshot_updates(
         for document in orjson.loads(encode_metadata(metadata))["snapshots"]
     }
     for snapshot in metadata.snapshots:
-        if snapshot.snapshot_id in common_ids or not _must_be_sent(snapshot, published, metadata):
+        if snapshot.snapshot_id in common_ids or not _must_be_sent(
+            snapshot, published_metadata, metadata
+        ):
             continue
         document = documents[snapshot.snapshot_id]
         in_catalog = {
             "schema-id": schemas[document["schema-id"]][1],
             # A catalog's times must ascend, but a rollback publishes an old snapshot.
-            "timestamp-ms": max(document["timestamp-ms"], published.last_updated_ms),
+            "timestamp-ms": max(document["timestamp-ms"], published_metadata.last_updated_ms),
         }
         yield AddSnapshotUpdate(snapshot=Snapshot.model_validate({**document, **in_catalog}))
 
 
 def _ref_updates(
-    published: TableMetadata, metadata: IcebergMetadata, replaced_ids: Collection[int]
+    published_metadata: TableMetadata, metadata: IcebergMetadata, replaced_ids: Collection[int]
 ) -> Iterator[TableUpdate]:
     """Yield updates of the main branch and of tags; tags of replaced snapshots are already gone."""
     current_id = metadata.current_snapshot.snapshot_id
-    if published.current_snapshot_id != current_id or replaced_ids:
+    if published_metadata.current_snapshot_id != current_id or replaced_ids:
         yield SetSnapshotRefUpdate(
             ref_name=_MAIN, type=SnapshotRefType.BRANCH, snapshot_id=current_id
         )
     tags = {
         name: ref.snapshot_id
-        for name, ref in published.refs.items()
+        for name, ref in published_metadata.refs.items()
         if name != _MAIN and ref.snapshot_id not in replaced_ids
     }
     for name in tags.keys() - metadata.tags.keys():

@@ -66,9 +66,10 @@ class VersionUpdatePlanner:
         merges_by_key = self.table.kind_traits.merges_by_key
         return iceberg_levels(self.table.options, merges_by_key=merges_by_key)
 
-    def exists(self, snapshot: IcebergSnapshot) -> bool:
+    def exists(self, iceberg_snapshot: IcebergSnapshot) -> bool:
         """Return whether Paimon has this very snapshot; a rollback may have reused its number."""
-        return self.table.snapshots.delta_list(snapshot.snapshot_id) == snapshot.mark is not None
+        delta_list = self.table.snapshots.delta_list(iceberg_snapshot.snapshot_id)
+        return delta_list == iceberg_snapshot.mark is not None
 
     def delta_update(
         self, base_metadata: IcebergMetadata, snapshot: Snapshot
@@ -109,12 +110,12 @@ class VersionUpdatePlanner:
         """
         tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
         retained_snapshots = [
-            published
-            for published in (
+            iceberg_snapshot
+            for iceberg_snapshot in (
                 base_metadata.snapshots if base_metadata is not None and is_of_table else ()
             )
-            if published.snapshot_id < snapshot.snapshot_id
-            and (self.exists(published) or published.mark in tagged)
+            if iceberg_snapshot.snapshot_id < snapshot.snapshot_id
+            and (self.exists(iceberg_snapshot) or iceberg_snapshot.mark in tagged)
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
         return VersionUpdate(
@@ -151,19 +152,21 @@ def snapshot_summary(
     ]
     counts = {
         "added-data-files": sum(
-            manifest.files[EntryStatus.ADDED] for manifest in written_manifests
+            manifest.file_counts[EntryStatus.ADDED] for manifest in written_manifests
         ),
-        "added-records": sum(manifest.rows[EntryStatus.ADDED] for manifest in written_manifests),
+        "added-records": sum(
+            manifest.row_counts[EntryStatus.ADDED] for manifest in written_manifests
+        ),
         "deleted-data-files": sum(
-            manifest.files[EntryStatus.DELETED] for manifest in written_manifests
+            manifest.file_counts[EntryStatus.DELETED] for manifest in written_manifests
         ),
         "deleted-records": sum(
-            manifest.rows[EntryStatus.DELETED] for manifest in written_manifests
+            manifest.row_counts[EntryStatus.DELETED] for manifest in written_manifests
         ),
-        "total-data-files": sum(manifest.live_files for manifest in data_manifests),
-        "total-records": sum(manifest.live_rows for manifest in data_manifests),
+        "total-data-files": sum(manifest.live_file_count for manifest in data_manifests),
+        "total-records": sum(manifest.live_row_count for manifest in data_manifests),
         "total-delete-files": sum(
-            manifest.live_files for manifest in manifests if manifest not in data_manifests
+            manifest.live_file_count for manifest in manifests if manifest not in data_manifests
         ),
         "paimon.snapshot-id": snapshot.snapshot_id,
     }
@@ -174,7 +177,7 @@ def snapshot_summary(
         follows_previous and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
     )
     has_vectors = any(
-        manifest.files[EntryStatus.ADDED]
+        manifest.file_counts[EntryStatus.ADDED]
         for manifest in writer.written_manifests
         if manifest not in written_manifests
     )

@@ -148,8 +148,8 @@ class BucketCountState(BucketState):
     @property
     def basis(self) -> BucketBasis:
         """The known numbers of buckets by partition; `NO_BASIS` without any."""
-        counts = self.constraints.bucket_counts
-        return BucketBasis(bucket_counts=counts) if counts else NO_BASIS
+        bucket_counts = self.constraints.bucket_counts
+        return BucketBasis(bucket_counts=bucket_counts) if bucket_counts else NO_BASIS
 
     @property
     def has_index_to_read(self) -> bool:
@@ -306,8 +306,8 @@ class HashIndexState(BucketState):
         except CorruptFileError:
             return False  # the older index manifest may have expired
         return is_routed_alike(
-            routed_manifest.hash_files,
-            latest_manifest.hash_files,
+            routed_manifest.hash_file_names,
+            latest_manifest.hash_file_names,
             lambda partition: self._open_buckets(routed_manifest, partition),
             ChainMap(*self._epoch_replacements),
         )
@@ -319,11 +319,11 @@ class HashIndexState(BucketState):
         written_on = self._basis_of(latest_snapshot).written_on
         if written_on == basis.written_on:
             return True
-        written_hashes = index_manifest(self.table, basis.written_on).hashes
-        latest_hashes = index_manifest(self.table, written_on).hashes
+        written_entries = index_manifest(self.table, basis.written_on).hash_entries
+        latest_entries = index_manifest(self.table, written_on).hash_entries
         partitions = {change.partition for change in changes}
         return all(
-            written_hashes.get(partition) == latest_hashes.get(partition)
+            written_entries.get(partition) == latest_entries.get(partition)
             for partition in partitions
         )
 
@@ -380,4 +380,4 @@ class HashIndexState(BucketState):
 
     def _open_buckets(self, manifest: IndexManifest, partition: bytes) -> tuple[int, ...]:
         rules = DynamicBucketRules.of_options(self.table.options)
-        return open_buckets(manifest.counts(partition), rules)
+        return open_buckets(manifest.hash_counts(partition), rules)

@@ -260,11 +260,13 @@ class TableMaintenance:
     def _keep_tags(self, *, makes_snapshots: bool = False) -> Iterator[MaintenanceMetrics]:
         with self._tags_lock:
             report = self._tag_upkeep.run(makes_snapshots=makes_snapshots)
-        if report.created:
-            _LOG.info("gave the tags %s", ", ".join(report.created))
-        if report.deleted:
-            _LOG.info("deleted the tags %s: %d files", ", ".join(report.deleted), report.file_count)
-        yield MaintenanceMetrics(files=report.file_count, bytes=report.bytes)
+        if report.created_names:
+            _LOG.info("gave the tags %s", ", ".join(report.created_names))
+        if report.deleted_names:
+            _LOG.info(
+                "deleted the tags %s: %d files", ", ".join(report.deleted_names), report.file_count
+            )
+        yield MaintenanceMetrics(files=report.file_count, bytes=report.byte_count)
 
     def _expire_consumers(self) -> Iterator[MaintenanceMetrics]:
         expiration_ms = self._table.options[CONSUMER_EXPIRATION_TIME]

@@ -107,21 +107,21 @@ class KeyIndexBuilder:
         ]
         if not missing_shares:
             return
-        buckets = CodedBuckets()
+        coded_buckets = CodedBuckets()
         for folder in self.folder.glob(f"{_SCRATCH_PREFIX}*"):  # remains of a killed process
             shutil.rmtree(folder, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_SCRATCH_PREFIX, dir=self.folder) as name:
             split = KeySplit(self.key_reader, Path(name))
-            map_in_threads(self.threads, split.add, self._files(buckets))
+            map_in_threads(self.threads, split.add, self._files(coded_buckets))
             split.finish()
             for share in missing_shares:
-                self._save(split.keys_of(share), share, buckets)
+                self._save(split.keys_of(share), share, coded_buckets)
 
-    def _files(self, buckets: CodedBuckets) -> list[KeyFile]:
+    def _files(self, coded_buckets: CodedBuckets) -> list[KeyFile]:
         """Return the files to read, without buckets whose files are all older than the TTL."""
         table = self.key_reader.table
         entries = FileStoreScan(table).live(self.snapshot)
-        files = [KeyFile(entry, buckets.code(entry.bucket_id)) for entry in entries]
+        files = [KeyFile(entry, coded_buckets.code(entry.bucket_id)) for entry in entries]
         ttl_ms = table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
         if ttl_ms is None:
             return files
@@ -144,14 +144,16 @@ class KeyIndexBuilder:
                 "needs more buckets",
             )
 
-    def _save(self, parts: Sequence[pa.RecordBatch], share: int, buckets: CodedBuckets) -> None:
+    def _save(
+        self, parts: Sequence[pa.RecordBatch], share: int, coded_buckets: CodedBuckets
+    ) -> None:
         self._check_size(parts)
         rows = parts[0] if parts else self.key_reader.no_keys()
         keys, bucket_codes = self.key_reader.newest_buckets(rows)
         used_codes, share_codes = np.unique(bucket_codes, return_inverse=True)
         share_buckets = CodedBuckets()
         for code in used_codes.tolist():
-            share_buckets.code(buckets.ids[code])
+            share_buckets.code(coded_buckets.ids[code])
         bucket_codes = share_codes.astype(np.int32)
         share_buckets.count(bucket_codes, 1)
         files = self.share_files[share]

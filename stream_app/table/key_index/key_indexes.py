@@ -65,7 +65,7 @@ class KeyIndex:
     """The index of a key share at a snapshot, and after later calls of `move`."""
 
     layers: list[KeyLayer]
-    buckets: CodedBuckets
+    coded_buckets: CodedBuckets
 
     def find(self, keys: Keys) -> BucketCodes:
         """Return the code of each key's bucket: int32 [n], negative for a key without a row."""
@@ -80,8 +80,8 @@ class KeyIndex:
         """
         layer = layer_of(keys, after)
         self.layers.append(layer)
-        self.buckets.count(before, -1)
-        self.buckets.count(after, 1)
+        self.coded_buckets.count(before, -1)
+        self.coded_buckets.count(after, 1)
         return layer
 
 
@@ -115,26 +115,26 @@ class KeyIndexes:
             OSError: the local disk cannot be written.
         """
         target = None if snapshot_id == 0 else self.table.snapshots.snapshot(snapshot_id)
-        files = self._files(share)
+        share_files = self._share_files(share)
         if target is None:
             return KeyIndex([], CodedBuckets())
         self._delete_unused()
-        with files.locked():
-            index = self._open(files, target)
-            if index is None:
-                files.keep([])
+        with share_files.locked():
+            key_index = self._open(share_files, target)
+            if key_index is None:
+                share_files.keep([])
                 with locked_folder(self.folder):
                     self._key_index_builder(target).build()
-                index = self._open(files, target, is_new=True)
-                assert index is not None, "the index has just been built"
-            return index
+                key_index = self._open(share_files, target, is_new=True)
+                assert key_index is not None, "the index has just been built"
+            return key_index
 
-    def _files(self, share: int) -> ShareFiles:
-        columns = arrow_schema(TableKeyReader(self.table, self.rule).key_type)
-        return ShareFiles(self.folder, share, columns)
+    def _share_files(self, share: int) -> ShareFiles:
+        key_schema = arrow_schema(TableKeyReader(self.table, self.rule).key_type)
+        return ShareFiles(self.folder, share, key_schema)
 
     def _key_index_builder(self, target: Snapshot) -> KeyIndexBuilder:
-        share_files = [self._files(share) for share in range(self.rule.share_count)]
+        share_files = [self._share_files(share) for share in range(self.rule.share_count)]
         return KeyIndexBuilder(
             key_reader=TableKeyReader(self.table, self.rule, deletion_vectors(self.table, target)),
             snapshot=target,
@@ -144,19 +144,19 @@ class KeyIndexes:
         )
 
     def _open(
-        self, files: ShareFiles, target: Snapshot, *, is_new: bool = False
+        self, share_files: ShareFiles, target: Snapshot, *, is_new: bool = False
     ) -> KeyIndex | None:
         """Open the index from the layers on disk; None if it must be rebuilt."""
-        spans = files.spans()
+        spans = share_files.spans()
         for version in sorted({span.end for span in spans}, reverse=True):
             if version.snapshot_id > target.snapshot_id or not self._exists(version, target):
                 continue
-            layers = newest_chain(spans, [version])
-            if not layers or (not is_new and self._is_too_old(files, layers[0])):
+            chain = newest_chain(spans, [version])
+            if not chain or (not is_new and self._is_too_old(share_files, chain[0])):
                 continue
             try:
-                index = KeyIndex(*files.load(layers))
-                return self._advance(files, index, layers, target)
+                key_index = KeyIndex(*share_files.load(chain))
+                return self._advance(share_files, key_index, chain, target)
             except (FileNotFoundError, CorruptFileError, pa.ArrowInvalid):
                 continue  # a snapshot in between has expired, or a layer is damaged
         return None
@@ -169,12 +169,19 @@ class KeyIndexes:
         except (FileNotFoundError, CorruptFileError):
             return False
 
-    def _is_too_old(self, files: ShareFiles, lowest: LayerSpan) -> bool:
+    def _is_too_old(self, share_files: ShareFiles, lowest_span: LayerSpan) -> bool:
         ttl_ms = self.table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
-        return ttl_ms is not None and files.age_ms(lowest, self.table.clock.now_ms()) > ttl_ms
+        return (
+            ttl_ms is not None
+            and share_files.age_ms(lowest_span, self.table.clock.now_ms()) > ttl_ms
+        )
 
     def _advance(
-        self, files: ShareFiles, key_index: KeyIndex, spans: Sequence[LayerSpan], target: Snapshot
+        self,
+        share_files: ShareFiles,
+        key_index: KeyIndex,
+        spans: Sequence[LayerSpan],
+        target: Snapshot,
     ) -> KeyIndex | None:
         """Advance the index to a later snapshot; None if it must be rebuilt.
 
@@ -196,9 +203,9 @@ class KeyIndexes:
         ]
         if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in changing_snapshots):
             return None
-        keys, bucket_codes = self._changed_keys(files.share, key_index, changing_snapshots)
+        keys, bucket_codes = self._changed_keys(share_files.share, key_index, changing_snapshots)
         layer = key_index.move(keys, key_index.find(keys), bucket_codes)
-        self._save(files, key_index, layer, spans, layer_snapshot(target))
+        self._save(share_files, key_index, layer, spans, layer_snapshot(target))
         return key_index
 
     def _changed_keys(
@@ -210,7 +217,7 @@ class KeyIndexes:
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         follows_rule = shares == {str(self.rule.share_count)}
         added_files = [
-            KeyFile(entry, key_index.buckets.code(entry.bucket_id), snapshot_index)
+            KeyFile(entry, key_index.coded_buckets.code(entry.bucket_id), snapshot_index)
             for snapshot_index, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD
@@ -222,7 +229,7 @@ class KeyIndexes:
                 share,
                 file.entry.bucket,
                 follows_rule=follows_rule,
-                has_keys=key_index.buckets.key_counts[file.bucket_code] > 0,
+                has_keys=key_index.coded_buckets.key_counts[file.bucket_code] > 0,
             )
         ]
 
@@ -241,7 +248,7 @@ class KeyIndexes:
 
     def _save(
         self,
-        files: ShareFiles,
+        share_files: ShareFiles,
         key_index: KeyIndex,
         layer: KeyLayer,
         spans: Sequence[LayerSpan],
@@ -256,8 +263,8 @@ class KeyIndexes:
             start = spans[first_merged_index].start
             layer = merged_layer(key_index.layers[first_merged_index:], is_lowest=start is None)
             key_index.layers[first_merged_index:] = [layer]
-        saved_span = files.save(layer, key_index.buckets, start, end)
-        files.keep([*spans[:first_merged_index], saved_span])
+        saved_span = share_files.save(layer, key_index.coded_buckets, start, end)
+        share_files.keep([*spans[:first_merged_index], saved_span])
 
     @property
     def _threads(self) -> int:

@@ -32,15 +32,15 @@ class Keys:
 
     Attributes:
         hashes: int32 [n].
-        columns: the key columns, [n] rows.
+        batch: the key columns, [n] rows.
     """
 
     hashes: Int32s
-    columns: pa.RecordBatch
+    batch: pa.RecordBatch
 
     def keys_at(self, indices: Int64s) -> Keys:
         """Select keys by index."""
-        return Keys(self.hashes[indices], self.columns.take(pa.array(indices)))
+        return Keys(self.hashes[indices], self.batch.take(pa.array(indices)))
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -69,7 +69,7 @@ class KeyLayer:
             open_keys, indices = open_keys[is_inside], indices[is_inside]
             has_hash = hashes[indices] == wanted_keys.hashes[open_keys]
             open_keys, indices = open_keys[has_hash], indices[has_hash]
-            is_same = _same_key_mask(self.keys.columns, indices, wanted_keys.columns, open_keys)
+            is_same = _same_key_mask(self.keys.batch, indices, wanted_keys.batch, open_keys)
             index_of_key[open_keys[is_same]] = indices[is_same]
             open_keys, indices = open_keys[~is_same], indices[~is_same] + 1
         return index_of_key
@@ -129,10 +129,10 @@ def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
         is_uncovered = np.ones(len(lower_layer.bucket_codes), np.bool_)
         is_uncovered[covered_indices[covered_indices >= 0]] = False
         lower_keys = lower_layer.keys.keys_at(np.flatnonzero(is_uncovered))
-        columns = pa.concat_batches([lower_keys.columns, combined_layer.keys.columns])
+        batch = pa.concat_batches([lower_keys.batch, combined_layer.keys.batch])
         hashes = np.concatenate([lower_keys.hashes, combined_layer.keys.hashes])
         combined_layer = layer_of(
-            Keys(hashes, columns),
+            Keys(hashes, batch),
             np.concatenate([lower_layer.bucket_codes[is_uncovered], combined_layer.bucket_codes]),
         )
     if is_lowest and (combined_layer.bucket_codes == GONE).any():

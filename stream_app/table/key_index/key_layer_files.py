@@ -123,19 +123,19 @@ class ShareFiles:
             OSError, pa.ArrowInvalid: a layer is missing or damaged.
         """
         layers: list[KeyLayer] = []
-        buckets = CodedBuckets()
+        coded_buckets = CodedBuckets()
         for span in spans:
             rows = pa.ipc.open_file(pa.memory_map(str(self._path(span)))).get_batch(0)
-            keys = pa.RecordBatch.from_arrays(rows.columns[2:], schema=self.key_schema)
+            batch = pa.RecordBatch.from_arrays(rows.columns[2:], schema=self.key_schema)
             hashes, bucket_codes = (column.to_numpy() for column in rows.columns[:2])
-            layers.append(KeyLayer(Keys(hashes, keys), bucket_codes))
-            buckets = CodedBuckets.of_bytes(rows.schema.metadata[_BUCKETS_KEY])
-        return layers, buckets
+            layers.append(KeyLayer(Keys(hashes, batch), bucket_codes))
+            coded_buckets = CodedBuckets.of_bytes(rows.schema.metadata[_BUCKETS_KEY])
+        return layers, coded_buckets
 
     def save(
         self,
         layer: KeyLayer,
-        buckets: CodedBuckets,
+        coded_buckets: CodedBuckets,
         start: LayerSnapshot | None,
         end: LayerSnapshot,
     ) -> LayerSpan:
@@ -146,11 +146,11 @@ class ShareFiles:
             pa.field(BUCKET_CODE, pa.int32()),
             *self.key_schema,
         ]
-        schema = pa.schema(fields, metadata={_BUCKETS_KEY: buckets.to_bytes()})
+        schema = pa.schema(fields, metadata={_BUCKETS_KEY: coded_buckets.to_bytes()})
         columns = [
             pa.array(layer.keys.hashes, pa.int32()),
             pa.array(layer.bucket_codes, pa.int32()),
-            *layer.keys.columns.columns,
+            *layer.keys.batch.columns,
         ]
         path = self._path(span)
         temporary_path = path.with_suffix(f".{os.getpid()}")

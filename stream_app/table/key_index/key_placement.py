@@ -58,16 +58,16 @@ class KeyPlacement:
     Attributes:
         snapshot_id: the number of the snapshot on which the epoch is based; 0: the table has no
             rows.
-        refused: rows that cannot be placed; see `WrittenFiles.refused`.
+        refused_batches: rows that cannot be placed; see `WrittenFiles.refused_batches`.
     """
 
     table: FileStoreTable
     rule: IndexRule
     indexes: KeyIndexes
     snapshot_id: int
-    refused: list[pa.RecordBatch] = field(default_factory=list)
+    refused_batches: list[pa.RecordBatch] = field(default_factory=list)
     _share: int = field(init=False, default=-1)
-    _index: KeyIndex | None = field(init=False, default=None)
+    _key_index: KeyIndex | None = field(init=False, default=None)
 
     def place(self, share: int, rows: pa.RecordBatch) -> Iterator[BucketRows]:
         """Yield the rows by partition and bucket; inside a bucket in the order of the source.
@@ -83,15 +83,15 @@ class KeyPlacement:
         if not rows.num_rows:
             return
         schema = self.table.schema
-        check_mergeable(rows, schema.refused_rows, schema.primary_keys)
-        if self._index is None or share != self._share:
-            self._index = self.indexes.index_at(share, self.snapshot_id)
+        check_mergeable(rows, schema.refusal_rules, schema.primary_keys)
+        if self._key_index is None or share != self._share:
+            self._key_index = self.indexes.index_at(share, self.snapshot_id)
             self._share = share
-        placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
+        placed_rows = _PlacedRows(self.table, self.rule, self._key_index, share, rows)
         while len(refused_indices := placed_rows.unmovable_indices):
-            self.refused.append(_refused_records(rows, refused_indices))
+            self.refused_batches.append(_refused_records(rows, refused_indices))
             rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused_indices)))
-            placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
+            placed_rows = _PlacedRows(self.table, self.rule, self._key_index, share, rows)
         if rows.num_rows:
             yield from placed_rows.place()
 
@@ -143,7 +143,7 @@ class _PlacedRows:
         """Yield the rows by partition and bucket, and record their buckets in the index."""
         changes, placed_changes, keys, bucket_codes = self._decision
         partitions_before = changes.partitions_before
-        stored_ids = [bucket for _, bucket in self.key_index.buckets.ids]
+        stored_ids = [bucket for _, bucket in self.key_index.coded_buckets.ids]
         stored_buckets = np.array(stored_ids or [0], np.int64)
         new_key_buckets = self._buckets_of_new_keys()
 
@@ -186,7 +186,7 @@ class _PlacedRows:
         )
         bucket_codes = self.key_index.find(keys)
         partitions = [
-            self._partition_number(partition) for partition, _ in self.key_index.buckets.ids
+            self._partition_number(partition) for partition, _ in self.key_index.coded_buckets.ids
         ]
         is_stored = bucket_codes >= 0
         partitions_before = np.full(len(bucket_codes), NOWHERE, np.int64)
@@ -233,7 +233,7 @@ class _PlacedRows:
         shares.
         """
         shares = self.rule.share_count
-        coded_buckets = self.key_index.buckets
+        coded_buckets = self.key_index.coded_buckets
         if not self.rule.fills_buckets:
             return np.full(len(self._partitions), self.share, np.int64)
         counts: dict[bytes, dict[int, int]] = defaultdict(dict)
@@ -264,7 +264,7 @@ class _PlacedRows:
         distinct_pairs, pair_of_key = np.unique(pairs, return_inverse=True)
         # The loop is over buckets, of which an epoch has few.
         pair_codes = [
-            self.key_index.buckets.code(
+            self.key_index.coded_buckets.code(
                 BucketId(self._partitions[pair // _PAIR_BASE], pair % _PAIR_BASE)
             )
             for pair in distinct_pairs.tolist()

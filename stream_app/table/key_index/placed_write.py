@@ -138,8 +138,8 @@ class PlacedWrite(TableWrite):
         self._part_start = len(self._changes)
         for partition, bucket, bucket_rows in self._placement.place(self._share, rows):
             super().write(BucketId(partition, bucket), bucket_rows)
-        self.refused += self._placement.refused
-        self._placement.refused.clear()
+        self.refused_batches += self._placement.refused_batches
+        self._placement.refused_batches.clear()
         # A later part may have newer rows of the same keys for the bucket.
         self.begin_part(rows.num_rows)
 

@@ -84,13 +84,13 @@ class TableKeyReader:
         columns = [pa.array([], data_type) for data_type in self.keys_schema.types]
         return pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
 
-    def with_hashes(self, columns: pa.RecordBatch) -> Keys:
+    def with_hashes(self, batch: pa.RecordBatch) -> Keys:
         """Return keys with their hashes.
 
         Args:
-            columns: the key columns.
+            batch: the key columns.
         """
-        return Keys(hash_columns(columns.columns, self.key_type.types), columns)
+        return Keys(hash_columns(batch.columns, self.key_type.types), batch)
 
     def read(self, file: KeyFile) -> Iterator[pa.RecordBatch]:
         """Yield a file's keys, in columns of `keys_schema`.
@@ -115,7 +115,7 @@ class TableKeyReader:
                 pa.array(np.full(row_count, file.snapshot_index, np.int64)),
                 rows.column(SEQUENCE_NUMBER),
                 pa.array(is_live),
-                *keys.columns.columns,
+                *keys.batch.columns,
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
 
@@ -174,10 +174,9 @@ class TableKeyReader:
         return keys.keys_at(chosen_indices), codes_after[chosen_indices]
 
     def _keys(self, batch: pa.RecordBatch, indices: Int64s) -> Keys:
-        columns = batch.select(range(len(_SYSTEM_FIELDS), batch.num_columns)).take(
-            pa.array(indices)
-        )
-        return Keys(batch.column(HASH_COLUMN).to_numpy()[indices], columns)
+        key_columns = batch.select(range(len(_SYSTEM_FIELDS), batch.num_columns))
+        hashes = batch.column(HASH_COLUMN).to_numpy()[indices]
+        return Keys(hashes, key_columns.take(pa.array(indices)))
 
 
 def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:

@@ -28,6 +28,6 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
         change = table_kind_of(table.schema).rewrite(table, request)
     if table.kind_traits.merges_by_key and table.options.looks_up:
         names = frozenset(file.file_name for file in request.files_above)
-        lookup_files = LookupFiles(output_level=request.unit.output_level, files=names)
+        lookup_files = LookupFiles(output_level=request.unit.output_level, names=names)
         change = replace(change, lookup_files=lookup_files)
     return replace(change, seconds=table.clock.steady_seconds() - start_s)

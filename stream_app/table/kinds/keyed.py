@@ -29,7 +29,7 @@ from stream_app.model.options.write_options import (
     WRITE_BUFFER_SPILLABLE,
 )
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinator, files_by_bucket
+from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinator, read_live_buckets
 from stream_app.table.compact.keyed.keyed_compaction import rewrite_keyed
 from stream_app.table.compact.keyed.keyed_manager import keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
@@ -54,7 +54,7 @@ def _bucket_writer(
     options = table.options
     layout = table.layout()
     merge_function = table.merge_function
-    history = table.schema.history
+    history_columns = table.schema.history
     return MergeTreeWriter(
         layout=layout,
         buffer=SortBufferWriteBuffer(
@@ -74,11 +74,11 @@ def _bucket_writer(
         next_sequence_number=next_sequence_number,
         writes_changelog=options.flushes_changelog,
         ignored_kinds=ignored_kinds(options),
-        refusal_rules=table.schema.refused_rows,
+        refusal_rules=table.schema.refusal_rules,
         kind_column=options[ROWKIND_FIELD],
-        history=None
-        if history is None
-        else HistoryRule(history, layout, keeps_earlier=options.flushes_changelog),
+        history_rule=None
+        if history_columns is None
+        else HistoryRule(history_columns, layout, keeps_earlier=options.flushes_changelog),
         hidden_changes=HiddenChangesOfBucket.of_table(table, partition, bucket),
         old_row_lookup=old_row_lookup or BucketRowLookup(table, partition, bucket),
     )
@@ -93,8 +93,8 @@ def _due_compactions(
 ) -> list[CompactRequest]:
     local_ms = local_wall_clock_ms(table.clock)
     requests = (
-        keyed_manager(table, bucket, files).pick_next(local_ms=local_ms, full=full)
-        for bucket, files in files_by_bucket(table, snapshot, buckets).items()
+        keyed_manager(table, bucket_id, live_bucket).pick_next(local_ms=local_ms, full=full)
+        for bucket_id, live_bucket in read_live_buckets(table, snapshot, buckets).items()
     )
     return [request for request in requests if request is not None]
 

@@ -61,13 +61,15 @@ class TableWriteFactory(Protocol):
         ...
 
 
-def write_of_counts(writers: BucketWriterFactory) -> TableWriteFactory:
+def write_of_counts(bucket_writer: BucketWriterFactory) -> TableWriteFactory:
     """Return the factory of task writers for a kind that needs only the bucket counts."""
 
     def make(table: FileStoreTable, next_sequence_number: int, basis: BucketBasis) -> TableWrite:
-        counts = basis.bucket_counts
         return TableWrite(
-            table, writers, next_sequence_number=next_sequence_number, bucket_counts=counts
+            table,
+            bucket_writer,
+            next_sequence_number=next_sequence_number,
+            bucket_counts=basis.bucket_counts,
         )
 
     return make

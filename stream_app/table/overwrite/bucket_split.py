@@ -74,9 +74,11 @@ class BucketSplit:
     def _writer(self, bucket: int, old_file: DataFileMeta) -> RollingFileWriter:
         bucket_files = self.table.bucket_files(self.partition, bucket)
         if not self.table.kind_traits.merges_by_key:  # no row is new, so no checksum counts it
-            return bucket_files.row_writer(first_sequence_number=0, source=FileSource.COMPACT)
-        source = FileSource.COMPACT if old_file.level else old_file.file_source or FileSource.APPEND
-        return bucket_files.data_writer(level=old_file.level, source=source)
+            return bucket_files.row_writer(first_sequence_number=0, file_source=FileSource.COMPACT)
+        file_source = (
+            FileSource.COMPACT if old_file.level else old_file.file_source or FileSource.APPEND
+        )
+        return bucket_files.data_writer(level=old_file.level, file_source=file_source)
 
     def _rows(self, group: Sequence[ManifestEntry]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield rows by new bucket, in key order, or without a key in the group's order."""

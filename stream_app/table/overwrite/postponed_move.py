@@ -83,11 +83,13 @@ def move_postponed(
     changes: list[BucketChange] = []
 
     def move(partition: bytes) -> None:
-        files = [entry.file for entry in postponed_entries[partition]]
-        row_count = sum(file.row_count for file in files)
-        size = sum(file.file_size for file in files)
-        count = bucket_counts.get(partition) or first_bucket_count(row_count, size, rules)
-        changes.extend(_move_partition(table, partition, files, count, next_sequence_number))
+        postponed_files = [entry.file for entry in postponed_entries[partition]]
+        row_count = sum(file.row_count for file in postponed_files)
+        size = sum(file.file_size for file in postponed_files)
+        bucket_count = bucket_counts.get(partition) or first_bucket_count(row_count, size, rules)
+        changes.extend(
+            _move_partition(table, partition, postponed_files, bucket_count, next_sequence_number)
+        )
 
     try:
         map_in_threads(thread_count(table), move, postponed_entries)

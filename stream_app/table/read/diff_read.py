@@ -61,7 +61,7 @@ class DiffRead:
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        access = self.table.bucket_files(*bucket_id)
+        file_reader = self.table.bucket_files(*bucket_id)
         changed_vectors = {
             name
             for name in before.vectors.keys() | after.vectors.keys()
@@ -71,7 +71,7 @@ class DiffRead:
         sides = [
             merged_rows(
                 self.table,
-                replace(access, vectors=side.vectors),
+                replace(file_reader, vectors=side.vectors),
                 [file for file in side.files if file in read_files],
             )
             for side in (before, after)
@@ -102,7 +102,7 @@ def changed_files(
 
 def merged_rows(
     table: FileStoreTable,
-    access: KeyValueFileReader,
+    file_reader: KeyValueFileReader,
     files: Sequence[DataFileMeta],
     *,
     keep_deletes: bool = False,
@@ -117,5 +117,5 @@ def merged_rows(
     """
     layout = table.layout()
     for section in partition_into_sections(files, table.key_of):
-        for batch in merged_section(section, layout, table.merge_function, access):
+        for batch in merged_section(section, layout, table.merge_function, file_reader):
             yield batch if keep_deletes else without_deletes(batch)

@@ -44,10 +44,10 @@ class ScanMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRange:
-    """The snapshots after the number `start`, up to the number `end`."""
+    """The snapshots after the number `start_id`, up to the number `end_id`."""
 
-    start: int
-    end: int
+    start_id: int
+    end_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +82,19 @@ def versions_between(
     """
     names_tags = isinstance(start, str) or isinstance(end, str)
     if mode is ScanMode.DIFF or (mode is ScanMode.AUTO and names_tags):
-        before, after = _snapshot(table, start), _snapshot(table, end)
-        _check_order(before.snapshot_id, after.snapshot_id)
-        return None if before.snapshot_id == after.snapshot_id else SnapshotPair(before, after)
-    first, last = (
+        start_snapshot, end_snapshot = _snapshot(table, start), _snapshot(table, end)
+        _check_order(start_snapshot.snapshot_id, end_snapshot.snapshot_id)
+        is_same = start_snapshot.snapshot_id == end_snapshot.snapshot_id
+        return None if is_same else SnapshotPair(start_snapshot, end_snapshot)
+    start_id, end_id = (
         bound if isinstance(bound, int) else tagged_snapshot(table, bound).snapshot_id
         for bound in (start, end)
     )
-    _check_order(first, last)
-    if first == last:
+    _check_order(start_id, end_id)
+    if start_id == end_id:
         return None
-    _check_range_exists(table, first, last)
-    return SnapshotRange(first, last)
+    _check_range_exists(table, start_id, end_id)
+    return SnapshotRange(start_id, end_id)
 
 
 def between_timestamps(
@@ -109,15 +110,18 @@ def between_timestamps(
         raise UsageError(
             f"the range ends ({end}) before it begins ({start})", fix="swap the two bounds"
         )
-    before, after = (latest_snapshot_at(table.snapshots, time_ms) for time_ms in (start_ms, end_ms))
+    start_snapshot, end_snapshot = (
+        latest_snapshot_at(table.snapshots, time_ms) for time_ms in (start_ms, end_ms)
+    )
     earliest_id = table.snapshots.earliest_id()
-    if after is None or earliest_id is None or before == after:
+    if end_snapshot is None or earliest_id is None or start_snapshot == end_snapshot:
         return None
     if mode is not ScanMode.DIFF:
-        return SnapshotRange(before.snapshot_id if before else earliest_id - 1, after.snapshot_id)
-    if before is None and earliest_id > 1:
-        before = table.snapshots.snapshot(earliest_id)
-    return SnapshotPair(before, after)
+        start_id = start_snapshot.snapshot_id if start_snapshot else earliest_id - 1
+        return SnapshotRange(start_id, end_snapshot.snapshot_id)
+    if start_snapshot is None and earliest_id > 1:
+        start_snapshot = table.snapshots.snapshot(earliest_id)
+    return SnapshotPair(start_snapshot, end_snapshot)
 
 
 def _snapshot(table: FileStoreTable, bound: Bound) -> Snapshot:
@@ -126,15 +130,15 @@ def _snapshot(table: FileStoreTable, bound: Bound) -> Snapshot:
     return tagged_snapshot(table, bound)
 
 
-def _check_order(first_id: int, last_id: int) -> None:
-    if last_id < first_id:
+def _check_order(start_id: int, end_id: int) -> None:
+    if end_id < start_id:
         raise UsageError(
-            f"the range ends with snapshot {last_id}, before it begins with {first_id}",
+            f"the range ends with snapshot {end_id}, before it begins with {start_id}",
             fix="swap the two bounds",
         )
 
 
-def _check_range_exists(table: FileStoreTable, first_id: int, last_id: int) -> None:
+def _check_range_exists(table: FileStoreTable, start_id: int, end_id: int) -> None:
     earliest_id, latest_id = table.snapshots.earliest_id(), table.snapshots.latest_id()
     if earliest_id is None or latest_id is None:
         raise UsageError(
@@ -142,9 +146,9 @@ def _check_range_exists(table: FileStoreTable, first_id: int, last_id: int) -> N
             where=table.location,
             fix="wait for the job's first commit",
         )
-    if first_id < earliest_id - 1 or last_id > latest_id:
+    if start_id < earliest_id - 1 or end_id > latest_id:
         raise UsageError(
-            f"the read needs snapshots {first_id + 1} to {last_id}, the table has {earliest_id} to "
+            f"the read needs snapshots {start_id + 1} to {end_id}, the table has {earliest_id} to "
             f"{latest_id}",
             where=table.location,
             fix=f"begin with {earliest_id - 1} or later and end with {latest_id} or earlier; "

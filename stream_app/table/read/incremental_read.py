@@ -77,9 +77,11 @@ class IncrementalRead:
                 return []
             case SnapshotPair(start, end):
                 return self._streams_of_differing_buckets(start, end)
-            case SnapshotRange(start, end):
+            case SnapshotRange(start_id, end_id):
                 reads_changelog = self._reads_changelog(mode)
-                snapshots = map(partial(numbered_snapshot, self.table), range(start + 1, end + 1))
+                snapshots = map(
+                    partial(numbered_snapshot, self.table), range(start_id + 1, end_id + 1)
+                )
                 return [
                     partial(self.file, entry.partition, entry.bucket, entry.file)
                     for snapshot in snapshots
@@ -126,11 +128,11 @@ class IncrementalRead:
         ``bucket-postpone`` are meaningless: Paimon records the first and the last key as bounds,
         although the rows are not sorted.
         """
-        if (condition := self._condition()) is None:
+        if (stats_filter := self._stats_filter()) is None:
             return entries
-        stats = FileStats(condition.columns, self.table.known_schemas())
+        stats = FileStats(stats_filter.columns, self.table.known_schemas())
         files = [entry.file for entry in entries]
-        matches = condition.may_match(
+        matches = stats_filter.may_match(
             (file.row_count, stats.of_all_columns(file)) for file in files
         )
         return [
@@ -139,7 +141,7 @@ class IncrementalRead:
             if passes or entry.bucket == POSTPONED
         ]
 
-    def _condition(self) -> StatsFilter | None:
+    def _stats_filter(self) -> StatsFilter | None:
         if self.row_filter is None:
             return None
         columns = self.table.schema.fields.project(self.row_filter.columns)
@@ -151,14 +153,14 @@ class IncrementalRead:
         Raises:
             CorruptFileError: the file cannot be read.
         """
-        condition = self._condition()
-        names = frozenset(() if condition is None else condition.columns.names)
-        access = self.table.bucket_files(
+        stats_filter = self._stats_filter()
+        names = frozenset(() if stats_filter is None else stats_filter.columns.names)
+        bucket_files = self.table.bucket_files(
             partition,
             bucket,
-            part_filter=None if condition is None else ConditionPartFilter(condition, names),
+            part_filter=None if stats_filter is None else ConditionPartFilter(stats_filter, names),
         )
-        for batch in access.read(file):
+        for batch in bucket_files.read(file):
             yield from self._choose(batch)
 
     def _streams_of_differing_buckets(
@@ -172,9 +174,9 @@ class IncrementalRead:
                 where=self.table.location,
                 fix="use scan mode delta",
             )
-        min_level = int(self.table.skips_level_0)
+        min_level = int(self.table.skips_level0)
         pruning = self._pruning()
-        before, after = (
+        start_entries, end_entries = (
             [
                 entry
                 for entry in FileStoreScan(self.table).live(snapshot, pruning=pruning)
@@ -182,17 +184,20 @@ class IncrementalRead:
             ]
             for snapshot in (start, end)
         )
-        _check_bucket_counts(self.table, before, after)
-        old_buckets, new_buckets = self._buckets(start, before), self._buckets(end, after)
+        _check_bucket_counts(self.table, start_entries, end_entries)
+        old_buckets, new_buckets = (
+            self._buckets(start, start_entries),
+            self._buckets(end, end_entries),
+        )
         empty_bucket = BucketVersion()
         return [
             partial(
                 self._bucket,
-                bucket,
-                old_buckets.get(bucket, empty_bucket),
-                new_buckets.get(bucket, empty_bucket),
+                bucket_id,
+                old_buckets.get(bucket_id, empty_bucket),
+                new_buckets.get(bucket_id, empty_bucket),
             )
-            for bucket in dict.fromkeys([*new_buckets, *old_buckets])
+            for bucket_id in dict.fromkeys([*new_buckets, *old_buckets])
         ]
 
     def _buckets(

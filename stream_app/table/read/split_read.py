@@ -167,14 +167,14 @@ class SplitRead:
         columns = set(self.row_filter.columns)
         if merges:
             columns &= set(schema.trimmed_primary_keys)
-        condition = StatsFilter(
+        stats_filter = StatsFilter(
             self.row_filter.expression, schema.fields.project(self.row_filter.columns)
         )
-        return ConditionPartFilter(condition, frozenset(columns)) if columns else None
+        return ConditionPartFilter(stats_filter, frozenset(columns)) if columns else None
 
     def _vectors(self, split: DataSplit) -> BucketVectors:
         names = {file.file_name for file in split.files}
-        return self.table.deletion_vector_files.read_bucket(split.index_files, names)
+        return self.table.deletion_vector_files.read_bucket(split.index_entries, names)
 
     def _read_columns(self) -> RowType:
         """Return the requested columns and those that the merge needs, in the table's order."""

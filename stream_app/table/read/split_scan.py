@@ -76,7 +76,7 @@ class SplitScan:
         live_entries = FileStoreScan(self.table).live(snapshot, pruning=pruning)
         min_level = self.min_level
         if min_level is None:
-            min_level = int(self.table.skips_level_0)
+            min_level = int(self.table.skips_level0)
         live_entries = [
             entry
             for entry in live_entries
@@ -87,12 +87,12 @@ class SplitScan:
         warn_of_unknown_parts(self.table, "fields of its snapshots", snapshot.unknown_fields)
         unknown_fields = {name for entry in live_entries for name in entry.file.unknown_fields}
         warn_of_unknown_parts(self.table, "fields of its manifests", sorted(unknown_fields))
-        vectors = self._index_files(snapshot)
+        vector_entries = self._vector_entries(snapshot)
         splits = []
-        for bucket, files in files_of_buckets(live_entries).items():
-            bucket_vectors = vectors.get(bucket, [])
+        for bucket_id, files in files_of_buckets(live_entries).items():
+            bucket_entries = vector_entries.get(bucket_id, [])
             for group in self.groups(files):
-                splits.append(self._split(snapshot, bucket, group, bucket_vectors))
+                splits.append(self._split(snapshot, bucket_id, group, bucket_entries))
         return splits
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:
@@ -117,7 +117,7 @@ class SplitScan:
         snapshot: Snapshot,
         bucket_id: BucketId,
         group: SplitGroup,
-        vectors: Sequence[IndexManifestEntry],
+        vector_entries: Sequence[IndexManifestEntry],
     ) -> DataSplit:
         """Return a group of files as a split, with the index files of their deletion vectors."""
         names = {file.file_name for file in group.files}
@@ -128,8 +128,8 @@ class SplitScan:
             bucket=bucket_id.bucket,
             files=group.files,
             is_raw=group.is_raw,
-            index_files=tuple(
-                entry for entry in vectors if names & set(entry.index_file.data_file_names)
+            index_entries=tuple(
+                entry for entry in vector_entries if names & set(entry.index_file.data_file_names)
             ),
         )
 
@@ -161,14 +161,14 @@ class SplitScan:
         return [file for file in matching_files if indexes.may_hold(file)]
 
     def _matching_joined_files(
-        self, groups: Sequence[JoinedFiles], file_stats: FileStats
+        self, joined_files: Sequence[JoinedFiles], file_stats: FileStats
     ) -> list[JoinedFiles]:
         """Return the groups in which a row may match; only groups of one file can be excluded."""
-        single_files = [group.files[0] for group in groups if len(group.files) == 1]
+        single_files = [group.files[0] for group in joined_files if len(group.files) == 1]
         matching_names = {file.file_name for file in self._matching_files(single_files, file_stats)}
         return [
             group
-            for group in groups
+            for group in joined_files
             if len(group.files) > 1 or group.files[0].file_name in matching_names
         ]
 
@@ -187,10 +187,10 @@ class SplitScan:
             or any(file.file_name in matching_names for file in section_files(section))
         ]
 
-    def _index_files(self, snapshot: Snapshot) -> dict[BucketId, list[IndexManifestEntry]]:
-        files_by_bucket: dict[BucketId, list[IndexManifestEntry]] = {}
+    def _vector_entries(self, snapshot: Snapshot) -> dict[BucketId, list[IndexManifestEntry]]:
+        entries_by_bucket: dict[BucketId, list[IndexManifestEntry]] = {}
         if not self.table.kind_traits.merges_by_key or self.table.merges_by_vectors:
             for entry in self.table.manifests.read_index_manifest(snapshot.index_manifest):
                 if entry.holds_deletion_vectors:
-                    files_by_bucket.setdefault(entry.bucket_id, []).append(entry)
-        return files_by_bucket
+                    entries_by_bucket.setdefault(entry.bucket_id, []).append(entry)
+        return entries_by_bucket

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 
-from stream_app.format.row_hash.row_sums import sum_of_rows
+from stream_app.format.row_hash.row_hashes import sum_of_rows
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.checksum.sum_record import SUMS_OF_EMPTY_TABLE, SumRecord
 from stream_app.model.files.data_split import DataSplit
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.carry_sums import with_changes
+from stream_app.planning.commit.sum_record_rules import with_changes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved_batches import interleaved
 from stream_app.table.read.split_read import SplitRead

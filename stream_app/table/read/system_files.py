@@ -90,20 +90,20 @@ def summaries_by_partition(table: FileStoreTable, snapshot: Snapshot | None) -> 
     """Return summaries by partition, in the order of their folder names."""
     summaries = bucket_summaries(table, snapshot)
     return [
-        _partition_summary(list(buckets))
-        for _, buckets in groupby(summaries, key=attrgetter("partition"))
+        _partition_summary(list(partition_summaries))
+        for _, partition_summaries in groupby(summaries, key=attrgetter("partition"))
     ]
 
 
-def _partition_summary(buckets: list[FilesSummary]) -> FilesSummary:
+def _partition_summary(summaries: list[FilesSummary]) -> FilesSummary:
     return FilesSummary(
-        partition=buckets[0].partition,
+        partition=summaries[0].partition,
         bucket=-1,
-        bucket_count=len(buckets),
-        row_count=sum(bucket.row_count for bucket in buckets),
-        bytes=sum(bucket.bytes for bucket in buckets),
-        file_count=sum(bucket.file_count for bucket in buckets),
-        updated_ms=_newest_time(bucket.updated_ms for bucket in buckets),
+        bucket_count=len(summaries),
+        row_count=sum(summary.row_count for summary in summaries),
+        bytes=sum(summary.bytes for summary in summaries),
+        file_count=sum(summary.file_count for summary in summaries),
+        updated_ms=_newest_time(summary.updated_ms for summary in summaries),
     )
 
 

@@ -125,9 +125,9 @@ def _progress(table: FileStoreTable) -> dict[str, Fact]:
     earliest_id = cache(lambda: table.snapshots.earliest_id() or 1)
     latest_id = cache(lambda: table.snapshots.latest_id() or 0)
     return {
-        "next_snapshot_id": "next_snapshot",
-        "behind": lambda consumer: max(latest_id() + 1 - consumer.next_snapshot, 0),
-        "has_expired": lambda consumer: consumer.next_snapshot < earliest_id(),
+        "next_snapshot_id": "next_snapshot_id",
+        "behind": lambda consumer: max(latest_id() + 1 - consumer.next_snapshot_id, 0),
+        "has_expired": lambda consumer: consumer.next_snapshot_id < earliest_id(),
     }
 
 

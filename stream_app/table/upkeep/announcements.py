@@ -50,15 +50,15 @@ def expiry_applies(announcement: ExpiryAnnouncement, end_list: str | None) -> bo
 
 
 def expiry_is_over(
-    announcement: ExpiryAnnouncement, end_list: str | None, earliest_snapshot_id: int | None
+    announcement: ExpiryAnnouncement, end_list: str | None, earliest_id: int | None
 ) -> bool:
     """Return whether an expiry's announcement has become obsolete.
 
     Args:
         end_list: the delta manifest list of snapshot `end`; None without that snapshot.
-        earliest_snapshot_id: the number of the first snapshot; None without snapshots.
+        earliest_id: the number of the first snapshot; None without snapshots.
     """
-    is_done = earliest_snapshot_id is None or earliest_snapshot_id >= announcement.end
+    is_done = earliest_id is None or earliest_id >= announcement.end
     return is_done or not expiry_applies(announcement, end_list)
 
 
@@ -76,36 +76,34 @@ def is_expiring(snapshot_id: int, announcements: Iterable[ExpiryAnnouncement]) -
 
 def rollback_applies(
     announcement: RollbackAnnouncement,
-    latest_snapshot_id: int | None,
+    latest_id: int | None,
     latest_delta_list: str | None,
 ) -> bool:
     """Return whether a rollback is running, or crashed and no commit followed.
 
     Args:
-        latest_snapshot_id: the number of the latest snapshot; None without snapshots.
+        latest_id: the number of the latest snapshot; None without snapshots.
         latest_delta_list: its delta manifest list; None if the snapshot is unreadable.
     """
-    if latest_snapshot_id is None or latest_snapshot_id not in announcement.delta_lists:
+    if latest_id is None or latest_id not in announcement.delta_lists:
         return False
-    return latest_delta_list in (None, announcement.delta_lists[latest_snapshot_id])
+    return latest_delta_list in (None, announcement.delta_lists[latest_id])
 
 
-def rollback_has_begun(announcement: RollbackAnnouncement, latest_snapshot_id: int | None) -> bool:
+def rollback_has_begun(announcement: RollbackAnnouncement, latest_id: int | None) -> bool:
     """Return whether a rollback whose announcement holds has deleted a snapshot.
 
     Args:
-        latest_snapshot_id: the number of the latest snapshot; None without snapshots.
+        latest_id: the number of the latest snapshot; None without snapshots.
     """
-    return latest_snapshot_id is None or latest_snapshot_id < max(
-        announcement.delta_lists, default=0
-    )
+    return latest_id is None or latest_id < max(announcement.delta_lists, default=0)
 
 
 def blocking_expiry(
-    target: int,
+    target_id: int,
     expiries: Iterable[ExpiryAnnouncement],
     rollbacks: Iterable[RollbackAnnouncement],
-    latest_snapshot_id: int | None,
+    latest_id: int | None,
 ) -> ExpiryAnnouncement | None:
     """Return the expiry that forbids a rollback, because it may delete the target's files.
 
@@ -114,15 +112,13 @@ def blocking_expiry(
 
     Args:
         expiries, rollbacks: the announcements that hold.
-        latest_snapshot_id: the number of the latest snapshot; None without snapshots.
+        latest_id: the number of the latest snapshot; None without snapshots.
     """
     begun_targets = [
-        rollback.target
-        for rollback in rollbacks
-        if rollback_has_begun(rollback, latest_snapshot_id)
+        rollback.target_id for rollback in rollbacks if rollback_has_begun(rollback, latest_id)
     ]
     for expiry in expiries:
-        if expiry.end > target and all(expiry.end <= begun for begun in begun_targets):
+        if expiry.end > target_id and all(expiry.end <= begun for begun in begun_targets):
             return expiry
     return None
 
@@ -142,7 +138,7 @@ def is_rolled_back(table: FileStoreTable, snapshot_id: int) -> bool:
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    return any(snapshot_id > rollback.target for rollback in holding_rollbacks(table))
+    return any(snapshot_id > rollback.target_id for rollback in holding_rollbacks(table))
 
 
 def tagged_versions_to_keep(
@@ -202,59 +198,59 @@ def delete_void_tags(
         )
 
 
-def withdraw_outdated(table: FileStoreTable, listed_names: Collection[str]) -> None:
+def withdraw_outdated(table: FileStoreTable, other_names: Collection[str]) -> None:
     """Withdraw announcements that do not hold any more.
 
     Args:
-        listed_names: the file names beside the tags, from a fresh listing.
+        other_names: the file names beside the tags, from a fresh listing.
 
     Raises:
         CorruptFileError: an announcement cannot be read.
         OSError: the file system refused; the next expiry withdraws them.
     """
-    expiries = table.expiry_announcements.announcements(listed_names)
-    earliest_snapshot_id = table.snapshots.earliest_id() if expiries else None
+    expiries = table.expiry_announcements.announcements(other_names)
+    earliest_id = table.snapshots.earliest_id() if expiries else None
     for name, expiry in expiries.items():
-        if expiry_is_over(expiry, _end_list(table, expiry), earliest_snapshot_id):
+        if expiry_is_over(expiry, _end_list(table, expiry), earliest_id):
             table.expiry_announcements.withdraw(name)
-    rollbacks = table.rollback_announcements.announcements(listed_names)
+    rollbacks = table.rollback_announcements.announcements(other_names)
     if rollbacks and not holding_rollbacks(table):
         for name in rollbacks:
             table.rollback_announcements.withdraw(name)
 
 
 def holding_announcements(
-    table: FileStoreTable, listed_names: Collection[str] | None = None
+    table: FileStoreTable, other_names: Collection[str] | None = None
 ) -> list[ExpiryAnnouncement]:
     """Return the announcements of expiries that are running or have crashed.
 
     Args:
-        listed_names: the file names beside the tags, if the caller has just listed them.
+        other_names: the file names beside the tags, if the caller has just listed them.
 
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    announced = table.expiry_announcements.announcements(listed_names).values()
+    announced = table.expiry_announcements.announcements(other_names).values()
     return [expiry for expiry in announced if expiry_applies(expiry, _end_list(table, expiry))]
 
 
 def holding_rollbacks(
-    table: FileStoreTable, listed_names: Collection[str] | None = None
+    table: FileStoreTable, other_names: Collection[str] | None = None
 ) -> list[RollbackAnnouncement]:
     """Return the announcements of rollbacks that are running or have crashed.
 
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    announced = table.rollback_announcements.announcements(listed_names).values()
-    latest_snapshot_id = table.snapshots.latest_id() if announced else None
-    if latest_snapshot_id is None:
+    announced = table.rollback_announcements.announcements(other_names).values()
+    latest_id = table.snapshots.latest_id() if announced else None
+    if latest_id is None:
         return []
-    latest_delta_list = table.snapshots.delta_list(latest_snapshot_id)
+    latest_delta_list = table.snapshots.delta_list(latest_id)
     return [
         rollback
         for rollback in announced
-        if rollback_applies(rollback, latest_snapshot_id, latest_delta_list)
+        if rollback_applies(rollback, latest_id, latest_delta_list)
     ]
 
 
@@ -265,9 +261,9 @@ def withdraw_rollbacks(table: FileStoreTable) -> None:
         CorruptFileError: an announcement cannot be read.
         OSError: the file system refused; the next rollback or commit withdraws them.
     """
-    latest_snapshot_id = table.snapshots.latest_id()
+    latest_id = table.snapshots.latest_id()
     for name, rollback in table.rollback_announcements.announcements().items():
-        if not rollback_has_begun(rollback, latest_snapshot_id):
+        if not rollback_has_begun(rollback, latest_id):
             table.rollback_announcements.withdraw(name)
 
 

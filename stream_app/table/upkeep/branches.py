@@ -92,15 +92,15 @@ def create_branch(table: FileStoreTable, name: str, tag: Tag | None) -> None:
         UsageError: the tag was deleted meanwhile; no branch exists.
         OSError: the file system refused; parts of a branch may exist.
     """
-    branch = replace(table, branch=name)
+    branch_table = replace(table, branch=name)
     latest_schema_id = table.schema.schema_id
     if tag is not None:
         latest_schema_id = tag.snapshot.schema_id
-        branch.tags.create(tag)
-        branch.snapshots.restore(without_lost_changelog(table, tag.snapshot))
+        branch_table.tags.create(tag)
+        branch_table.snapshots.restore(without_lost_changelog(table, tag.snapshot))
     for schema_id in table.schemas.ids():
         if schema_id <= latest_schema_id:
-            branch.schemas.create(table.schemas.schema(schema_id))
+            branch_table.schemas.create(table.schemas.schema(schema_id))
     # The deletion of a tag then looks for branches, so one of the two sees the other.
     if tag is not None and table.tags.tag(tag.name) != tag:
         delete_branch(table, name)
@@ -120,15 +120,15 @@ def named_branch(table: FileStoreTable, name: str) -> FileStoreTable:
     """
     _check_main(table)
     names = branch_names(table.file_io, table.location)
-    branch = open_branch(table, name) if name in names else None
-    if branch is None:
+    branch_table = open_branch(table, name) if name in names else None
+    if branch_table is None:
         fix = f"name one of {', '.join(names)}" if names else "create it: stream-app branch create"
         raise UsageError(
             f"the table has no branch {name!r}{did_you_mean(name, names)}",
             where=table.location,
             fix=fix,
         )
-    return branch
+    return branch_table
 
 
 def delete_branch(table: FileStoreTable, name: str) -> None:
@@ -151,7 +151,7 @@ class FastForwardPlan:
         tags: the branch's tags that the main branch gets.
     """
 
-    branch: FileStoreTable
+    branch_table: FileStoreTable
     rollback: RollbackPlan | None
     snapshots: tuple[Snapshot, ...]
     tags: tuple[Tag, ...]
@@ -165,32 +165,34 @@ def plan_fast_forward(table: FileStoreTable, name: str) -> FastForwardPlan:
         UnsupportedTableError: the table's versions are published by a server.
         CorruptFileError: a version cannot be read.
     """
-    branch = named_branch(table, name)
-    snapshots = [branch.snapshots.snapshot(snapshot_id) for snapshot_id in branch.snapshots.ids()]
+    branch_table = named_branch(table, name)
+    snapshots = [
+        branch_table.snapshots.snapshot(snapshot_id) for snapshot_id in branch_table.snapshots.ids()
+    ]
     if not snapshots:
         raise UsageError(
             f"branch {name!r} has no snapshot",
             where=table.location,
             fix="write to it first",
         )
-    tags = tuple(branch.tags.tags())
+    tags = tuple(branch_table.tags.tags())
     snapshot_ids = table.snapshots.ids()
     rollback = None
     if snapshot_ids:
         # The branch keeps the tag at which it began, even after its first snapshots have expired.
         candidates = [snapshots[0], *(tag.snapshot for tag in tags)]
         rollback = plan_rollback(table, _start_of_branch(table, name, candidates, snapshot_ids[0]))
-    return FastForwardPlan(branch, rollback, tuple(snapshots), tags)
+    return FastForwardPlan(branch_table, rollback, tuple(snapshots), tags)
 
 
 def _start_of_branch(
-    table: FileStoreTable, name: str, candidates: Sequence[Snapshot], earliest_snapshot_id: int
+    table: FileStoreTable, name: str, candidates: Sequence[Snapshot], earliest_id: int
 ) -> Snapshot:
     """Return the version of the main branch at which a branch began.
 
     Args:
         candidates: the versions of the branch at which it may have begun.
-        earliest_snapshot_id: the number of the main branch's first snapshot.
+        earliest_id: the number of the main branch's first snapshot.
     """
     main_versions = [tag.snapshot for tag in table.tags.tags()]
     main_versions += map(table.changelogs.changelog, table.changelogs.ids())
@@ -202,7 +204,7 @@ def _start_of_branch(
             if main_version.snapshot_id <= snapshot_id
         }
         # The main branch's versions of that time must not belong to another history.
-        is_lost = snapshot_id < earliest_snapshot_id and not deltas
+        is_lost = snapshot_id < earliest_id and not deltas
         if is_lost or delta in deltas or table.snapshots.delta_list(snapshot_id) == delta:
             return start
     raise UsageError(
@@ -240,36 +242,38 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
     Raises:
         UsageError: an expiry is deleting them.
     """
-    branch = plan.branch
+    branch_table = plan.branch_table
     latest_snapshot = plan.snapshots[-1]
-    withdraw_rollbacks(branch)  # left by a crashed fast-forward
+    withdraw_rollbacks(branch_table)  # left by a crashed fast-forward
     delta_lists = {latest_snapshot.snapshot_id: latest_snapshot.delta_manifest_list}
-    announcement = RollbackAnnouncement(target=latest_snapshot.snapshot_id, delta_lists=delta_lists)
-    announcement_name = branch.rollback_announcements.announce(announcement)
+    announcement = RollbackAnnouncement(
+        target_id=latest_snapshot.snapshot_id, delta_lists=delta_lists
+    )
+    announcement_name = branch_table.rollback_announcements.announce(announcement)
     try:
-        has_first_snapshot = branch.snapshots.exists(plan.snapshots[0].snapshot_id)
-        if holding_announcements(branch) or not has_first_snapshot:
+        has_first_snapshot = branch_table.snapshots.exists(plan.snapshots[0].snapshot_id)
+        if holding_announcements(branch_table) or not has_first_snapshot:
             raise UsageError(
                 "an expiry is deleting snapshots of the branch: the fast-forward has not changed "
                 "the main branch",
-                where=branch.version_root,
+                where=branch_table.version_root,
                 fix="repeat the fast-forward after the expiry; if the expiry was interrupted, "
                 "finish it: stream-app expire-snapshots",
             )
         yield
     finally:
-        branch.rollback_announcements.withdraw(announcement_name)
+        branch_table.rollback_announcements.withdraw(announcement_name)
 
 
 def _copy_versions(table: FileStoreTable, plan: FastForwardPlan) -> None:
     """Copy the schemas, snapshots and tags of the plan's branch to the main branch."""
-    branch = plan.branch
-    for schema_id in branch.schemas.ids():
-        schema = branch.schemas.schema(schema_id)
+    branch_table = plan.branch_table
+    for schema_id in branch_table.schemas.ids():
+        schema = branch_table.schemas.schema(schema_id)
         if not table.schemas.create(schema) and table.schemas.schema(schema_id) != schema:
             table.file_io.overwrite(table.schemas.path(schema_id), encode_schema(schema))
     for schema_id in table.schemas.ids():
-        if schema_id > branch.schema.schema_id:
+        if schema_id > branch_table.schema.schema_id:
             table.file_io.delete(table.schemas.path(schema_id))
     for snapshot in plan.snapshots:
         table.snapshots.restore(snapshot)
@@ -287,7 +291,7 @@ def _copy_versions(table: FileStoreTable, plan: FastForwardPlan) -> None:
     table.snapshots.write_hint_and_reread(latest_snapshot.snapshot_id)
     for tag in plan.tags:
         table.tags.create(tag)
-    IcebergPublisher(replace(table, schema=branch.schema)).publish(latest_snapshot)
+    IcebergPublisher(replace(table, schema=branch_table.schema)).publish(latest_snapshot)
 
 
 def _check_main(table: FileStoreTable) -> None:

@@ -56,13 +56,13 @@ class ExpireChangelogs:
         earliest_id = self.table.snapshots.earliest_id() if ids else None
         files = FilesToDelete()
         versions: tuple[Snapshot, ...] = ()
-        read = self.table.changelogs.changelog
+        read_version = self.table.changelogs.changelog
         if ids and earliest_id is not None:
             end = self._end(ids, config)
-            versions = versions_before(end, ids, read, self.table)
+            versions = versions_before(end, ids, read_version, self.table)
             retained_ids = [snapshot_id for snapshot_id in ids if snapshot_id >= end]
             next_changelogs = [
-                read_with_advice(read, snapshot_id) for snapshot_id in retained_ids[:1]
+                read_with_advice(read_version, snapshot_id) for snapshot_id in retained_ids[:1]
             ]
             if versions:
                 earliest_snapshot = self.table.snapshots.snapshot(earliest_id)
@@ -83,17 +83,17 @@ class ExpireChangelogs:
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
         """Return the number of the first retained version."""
         now_ms = self.table.clock.now_ms()
-        needed_id = earliest_unread_snapshot_id(self.table, now_ms)
+        unread_id = earliest_unread_snapshot_id(self.table, now_ms)
         if not config.is_changelog_longer:
             end = ids[-1] + 1
-            return end if needed_id is None else min(end, needed_id)
+            return end if unread_id is None else min(end, unread_id)
         return changelog_range(
             ids,
-            config.changelogs,
+            config.changelog_retention,
             latest_snapshot_id=self.table.snapshots.latest_id() or ids[-1],
-            older_than_ms=now_ms - config.changelogs.time_ms,
+            older_than_ms=now_ms - config.changelog_retention.time_ms,
             limit=config.limit,
-            protected_from=needed_id,
+            unread_id=unread_id,
             time_of=lambda snapshot_id: commit_time_ms(
                 self.table.changelogs.changelog, snapshot_id
             ),

@@ -139,17 +139,21 @@ class ExpirePartitions:
         Raises:
             CommitError: other writers won every race; the next expiry drops the rest.
         """
-        user = f"expire-partitions-{uuid.uuid4()}"
+        commit_user = f"expire-partitions-{uuid.uuid4()}"
         for batch in drop_batches(list(expiry.partitions), self.retention.batch_size):
-            dropped_partitions = self._drop(user, batch)
+            dropped_partitions = self._drop(commit_user, batch)
             if dropped_partitions is not None:
                 yield dropped_partitions
 
-    def _drop(self, user: str, expiring: Sequence[DatedPartition]) -> DroppedPartitions | None:
+    def _drop(
+        self, commit_user: str, expiring: Sequence[DatedPartition]
+    ) -> DroppedPartitions | None:
         """Drop the partitions that are still too old; None if no partition is."""
         while expiring:
             latest_snapshot = self.table.snapshots.latest()
-            commit = FileStoreCommit(self.table, CommitHistory(self.table, user, latest_snapshot))
+            commit = FileStoreCommit(
+                self.table, CommitHistory(self.table, commit_user, latest_snapshot)
+            )
             try:
                 snapshot = commit.drop_partitions(
                     [partition.partition for partition in expiring],
@@ -189,12 +193,12 @@ class ExpirePartitions:
         return expired_partitions(partitions, before_ms=before_ms, limit=len(partitions))
 
     def _with_times(self, live_entries: Iterable[ManifestEntry]) -> list[DatedPartition]:
-        entries: dict[bytes, list[ManifestEntry]] = {}
+        entries_by_partition: dict[bytes, list[ManifestEntry]] = {}
         for entry in live_entries:
-            entries.setdefault(entry.partition, []).append(entry)
+            entries_by_partition.setdefault(entry.partition, []).append(entry)
         return [
-            self._partition(partition, partition_entries)
-            for partition, partition_entries in entries.items()
+            self._partition(partition, entries)
+            for partition, entries in entries_by_partition.items()
         ]
 
     def _partition(self, partition: bytes, entries: list[ManifestEntry]) -> DatedPartition:

@@ -208,16 +208,16 @@ class ExpireSnapshots:
         withdraw_outdated(table, other_names)
 
     def _check_not_rolled_back(
-        self, announcement: ExpiryAnnouncement, listed_names: Collection[str]
+        self, announcement: ExpiryAnnouncement, other_names: Collection[str]
     ) -> None:
         """Check that no rollback has changed the snapshots that the plan retains."""
-        for rollback in holding_rollbacks(self.table, listed_names):
+        for rollback in holding_rollbacks(self.table, other_names):
             raise UsageError(
-                f"a rollback to snapshot {rollback.target} is running or was interrupted: the "
+                f"a rollback to snapshot {rollback.target_id} is running or was interrupted: the "
                 "expiry has deleted nothing",
                 where=self.table.location,
                 fix="expire again after the rollback; if it was interrupted, finish it: "
-                f"stream-app rollback-to --snapshot {rollback.target}; or let a job commit, "
+                f"stream-app rollback-to --snapshot {rollback.target_id}; or let a job commit, "
                 "which continues with the snapshots that exist",
             )
         if self.table.snapshots.delta_list(announcement.end) != announcement.end_list:
@@ -247,10 +247,10 @@ class ExpireSnapshots:
     def _check_no_new_consumer(self, expiry: SnapshotExpiry, retained_id: int) -> None:
         if not expiry.respects_consumers:
             return
-        needed_id = earliest_unread_snapshot_id(self.table, self.table.clock.now_ms())
-        if needed_id is not None and needed_id < retained_id:
+        unread_id = earliest_unread_snapshot_id(self.table, self.table.clock.now_ms())
+        if unread_id is not None and unread_id < retained_id:
             raise UsageError(
-                f"snapshot {needed_id} was about to expire, and a consumer has just started "
+                f"snapshot {unread_id} was about to expire, and a consumer has just started "
                 "there: nothing was deleted",
                 where=self.table.location,
                 fix="expire again, which keeps what the consumer needs; a job retries by itself",
@@ -260,8 +260,8 @@ class ExpireSnapshots:
         now_ms = self.table.clock.now_ms()
         expire_range = snapshot_range(
             ids,
-            config.snapshots,
-            older_than_ms=now_ms - config.snapshots.time_ms,
+            config.snapshot_retention,
+            older_than_ms=now_ms - config.snapshot_retention.time_ms,
             limit=config.limit,
             time_of=lambda snapshot_id: commit_time_ms(self.table.snapshots.snapshot, snapshot_id),
         )
@@ -366,12 +366,12 @@ def commit_time_ms(read_version: ReadVersion, snapshot_id: int) -> int | None:
 
 def earliest_unread_snapshot_id(table: FileStoreTable, now_ms: int) -> int | None:
     """Return the earliest snapshot that a consumer has yet to read; None without consumers."""
-    return table.consumers.min_next_snapshot(now_ms, table.options[CONSUMER_EXPIRATION_TIME])
+    return table.consumers.min_next_snapshot_id(now_ms, table.options[CONSUMER_EXPIRATION_TIME])
 
 
 def add_dropped(
     collector: FileCollector,
-    version: Snapshot,
+    snapshot: Snapshot,
     protected: ProtectedVersions,
     cache: NeededFilesCache,
     *,
@@ -379,22 +379,22 @@ def add_dropped(
 ) -> None:
     """Collect the data files that a version removed from the table."""
     manifest_cache = collector.manifest_cache
-    manifest_cache.prefetch([version.delta_manifest_list], with_manifests=True)
-    entries = dropped_files(manifest_cache.entries(version.delta_manifest_list) or ())
+    manifest_cache.prefetch([snapshot.delta_manifest_list], with_manifests=True)
+    entries = dropped_files(manifest_cache.entries(snapshot.delta_manifest_list) or ())
     if not with_flushed:
         entries = without_flushed_files(entries)
     if entries:
-        needed_files = protected.files_needed(version.snapshot_id, manifest_cache, cache)
+        needed_files = protected.files_needed(snapshot.snapshot_id, manifest_cache, cache)
         collector.add_data_files(unprotected_entries(entries, needed_files))
 
 
 def add_changelog(
-    collector: FileCollector, version: Snapshot, protected: ProtectedVersions
+    collector: FileCollector, snapshot: Snapshot, protected: ProtectedVersions
 ) -> None:
     """Collect a version's changelog files, with the manifests that name them."""
-    name = version.changelog_manifest_list
+    name = snapshot.changelog_manifest_list
     if name is None or name in protected.others_changelogs:
         return
     collector.manifest_cache.prefetch([name], with_manifests=True)
     collector.add_changelog_files(collector.manifest_cache.added_entries(name))
-    collector.add_manifest_list(name, version.changelog_manifest_list_size)
+    collector.add_manifest_list(name, snapshot.changelog_manifest_list_size)

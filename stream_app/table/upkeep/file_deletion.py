@@ -34,7 +34,7 @@ _CACHED_FILES = 1_000_000
 class NeededFiles:
     """The files that a version needs: data files, and the names of metadata and index files."""
 
-    data: frozenset[FileKey]
+    data_files: frozenset[FileKey]
     names: frozenset[str]
 
 
@@ -44,7 +44,7 @@ NeededFilesCache = RecentFiles[NeededFiles]
 
 def needed_files_cache() -> NeededFilesCache:
     """Return an empty cache of the files that versions need."""
-    return RecentFiles(_CACHED_FILES, lambda needed: len(needed.data) + len(needed.names))
+    return RecentFiles(_CACHED_FILES, lambda needed: len(needed.data_files) + len(needed.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class ProtectedVersions:
         needed_files = self.needed_by_others(manifest_cache, cache)
         if tagged_id is not None:
             needed_files.append(_files_of_version(self.tags[tagged_id], manifest_cache, cache))
-        return [version_files.data for version_files in needed_files]
+        return [version_files.data_files for version_files in needed_files]
 
     def needed_by_others(
         self, manifest_cache: ManifestCache, cache: NeededFilesCache
@@ -140,29 +140,29 @@ def _files_of_branch(
 
 
 def _files_of_version(
-    version: Snapshot, manifest_cache: ManifestCache, cache: NeededFilesCache
+    snapshot: Snapshot, manifest_cache: ManifestCache, cache: NeededFilesCache
 ) -> NeededFiles:
     def read() -> NeededFiles:
         return NeededFiles(
-            manifest_cache.live_files(version), frozenset(manifest_cache.names(version))
+            manifest_cache.live_files(snapshot), frozenset(manifest_cache.names(snapshot))
         )
 
-    return cache.get(f"whole {version.delta_manifest_list}", read)
+    return cache.get(f"whole {snapshot.delta_manifest_list}", read)
 
 
 def _files_added_by(
-    version: Snapshot,
+    snapshot: Snapshot,
     manifest_cache: ManifestCache,
     cache: NeededFilesCache,
     *,
     may_be_gone: bool = False,
 ) -> NeededFiles:
     def read() -> NeededFiles:
-        names = manifest_cache.names(version, may_be_gone=may_be_gone)
-        added_files = manifest_cache.added_files(version, may_be_gone=may_be_gone)
+        names = manifest_cache.names(snapshot, may_be_gone=may_be_gone)
+        added_files = manifest_cache.added_files(snapshot, may_be_gone=may_be_gone)
         return NeededFiles(added_files, frozenset(names))
 
-    return cache.get(f"added {version.delta_manifest_list}", read)
+    return cache.get(f"added {snapshot.delta_manifest_list}", read)
 
 
 def _snapshot_id(version: NamedVersion) -> int:
@@ -213,10 +213,10 @@ class FilesToDelete:
         settled_names: names of metadata and index files that are already collected or retained.
     """
 
-    data: dict[str, int] = field(default_factory=dict)
-    changelogs: dict[str, int] = field(default_factory=dict)
+    data_files: dict[str, int] = field(default_factory=dict)
+    changelog_files: dict[str, int] = field(default_factory=dict)
     manifests: dict[str, int] = field(default_factory=dict)
-    indexes: dict[str, int] = field(default_factory=dict)
+    index_files: dict[str, int] = field(default_factory=dict)
     lists: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, int] = field(default_factory=dict)
     folders: dict[str, None] = field(default_factory=dict)
@@ -239,10 +239,10 @@ class FilesToDelete:
     def steps(self) -> tuple[dict[str, int], ...]:
         """Return all files by kind, in the order of deletion."""
         return (
-            self.data,
-            self.changelogs,
+            self.data_files,
+            self.changelog_files,
             self.manifests,
-            self.indexes,
+            self.index_files,
             self.statistics,
             self.lists,
         )
@@ -283,7 +283,7 @@ class FileCollector:
         needed_files = protected.needed_by_others(self.manifest_cache, cache)
         for version_files in needed_files:
             self.files.retain(version_files.names)
-        return [version_files.data for version_files in needed_files]
+        return [version_files.data_files for version_files in needed_files]
 
     def add_data_files(self, entries: Iterable[ManifestEntry]) -> None:
         """Add data files and the files beside them.
@@ -291,11 +291,11 @@ class FileCollector:
         Raises:
             UnsupportedTableError: a file is on another file system than the table.
         """
-        self._add_files(self.files.data, entries)
+        self._add_files(self.files.data_files, entries)
 
     def add_changelog_files(self, entries: Iterable[ManifestEntry]) -> None:
         """Add changelog files."""
-        self._add_files(self.files.changelogs, entries)
+        self._add_files(self.files.changelog_files, entries)
 
     def add_manifest_list(self, name: str | None, size: int | None) -> None:
         """Add a manifest list and its manifests, unless the list is gone."""
@@ -323,7 +323,7 @@ class FileCollector:
                 file = entry.index_file
                 if self._is_new(file.file_name):
                     path = paths.index_file(entry.partition, entry.bucket, file)
-                    self.files.indexes[path] = file.file_size
+                    self.files.index_files[path] = file.file_size
             if self._is_new(name):
                 self.files.lists[paths.manifest(name)] = 0
         if snapshot.statistics is not None and self._is_new(snapshot.statistics):

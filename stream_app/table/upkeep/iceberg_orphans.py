@@ -52,9 +52,10 @@ class IcebergMetadataFiles:
         if latest_metadata is None:
             return set(names)  # the next commit reads the folder
         used_names = {_name(path) for path in self._used_paths(latest_metadata)}
-        index_files = self.table.file_io.list_names(self.table.paths.index_folder)
+        index_file_names = self.table.file_io.list_names(self.table.paths.index_folder)
         used_names |= {
-            _name(self.iceberg_files.puffin_path(index_file)) for index_file in index_files
+            _name(self.iceberg_files.puffin_path(index_file_name))
+            for index_file_name in index_file_names
         }
         return used_names | self._names_in_catalog(names)
 

@@ -99,7 +99,7 @@ class ManifestCache:
         entries = self._entries_of(lists, may_be_gone=False)
         return frozenset(file_key(entry) for entry in live_entries(entries))
 
-    def added_files(self, version: Snapshot, *, may_be_gone: bool = False) -> frozenset[FileKey]:
+    def added_files(self, snapshot: Snapshot, *, may_be_gone: bool = False) -> frozenset[FileKey]:
         """Return the data files that a version has added to the table.
 
         Args:
@@ -108,7 +108,7 @@ class ManifestCache:
         Raises:
             CorruptFileError: as `live_files`, unless `may_be_gone`.
         """
-        entries = self._entries_of((version.delta_manifest_list,), may_be_gone=may_be_gone)
+        entries = self._entries_of((snapshot.delta_manifest_list,), may_be_gone=may_be_gone)
         return frozenset(file_key(entry) for entry in entries if entry.kind is FileKind.ADD)
 
     def _entries_of(self, lists: Iterable[str], *, may_be_gone: bool) -> list[ManifestEntry]:

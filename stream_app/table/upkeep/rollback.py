@@ -137,12 +137,12 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     catalog = table.snapshots.loader
     try:
         for consumer in versions.consumers:  # 1
-            table.consumers.reset(consumer.consumer_id, versions.target + 1)
+            table.consumers.reset(consumer.consumer_id, versions.target_id + 1)
         if catalog is None:
             _restore_target(table, plan, versions)
             _check_alone(table, versions, announcement_name)
         else:  # the catalog does steps 2 to 5
-            catalog.roll_back(versions.target, max((versions.target, *versions.snapshots)))
+            catalog.roll_back(versions.target_id, max((versions.target_id, *versions.snapshot_ids)))
     except BaseException:
         table.rollback_announcements.withdraw(announcement_name)
         raise
@@ -159,12 +159,12 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
 
 def _delete_snapshots(table: FileStoreTable, versions: RollbackVersions) -> None:
     table.snapshots.delete_latest_hint()  # 4
-    for snapshot_id in versions.snapshots:  # 5
-        _check_target(table, versions.target)
+    for snapshot_id in versions.snapshot_ids:  # 5
+        _check_target(table, versions.target_id)
         table.snapshots.delete(snapshot_id)
         table.snapshots.sync_deletions()  # otherwise a crash may restore snapshots after a gap
-    _delete_latecomers(table, versions.target)
-    table.snapshots.write_latest_hint(versions.target)
+    _delete_latecomers(table, versions.target_id)
+    table.snapshots.write_latest_hint(versions.target_id)
 
 
 def _announce(
@@ -172,10 +172,10 @@ def _announce(
 ) -> tuple[str, RollbackVersions]:
     """Announce the rollback and check for conflicts; return the announcement and final numbers."""
     announcement = RollbackAnnouncement(
-        target=plan.versions.target,
+        target_id=plan.versions.target_id,
         delta_lists={
             snapshot_id: table.snapshots.delta_list(snapshot_id) or ""
-            for snapshot_id in plan.versions.snapshots
+            for snapshot_id in plan.versions.snapshot_ids
         },
     )
     announcement_name = table.rollback_announcements.announce(announcement)
@@ -198,13 +198,13 @@ def _restore_target(table: FileStoreTable, plan: RollbackPlan, versions: Rollbac
     """Restore the target if it has expired, and delete later changelogs and tags."""
     if versions.is_restored:  # 2
         table.snapshots.restore(without_lost_changelog(table, plan.target))
-    table.changelogs.delete(versions.changelogs)  # 3
-    table.tags.delete(*versions.tags)
+    table.changelogs.delete(versions.changelog_ids)  # 3
+    table.tags.delete(*versions.tag_names)
 
 
 def _check_alone(table: FileStoreTable, versions: RollbackVersions, announcement_name: str) -> None:
     """Check that no writer has committed since, and that the announcement still exists."""
-    latest_id = max((versions.target, *versions.snapshots))
+    latest_id = max((versions.target_id, *versions.snapshot_ids))
     is_announced = announcement_name in table.rollback_announcements.announcements()
     if table.snapshots.latest_id() != latest_id or not is_announced:
         raise UsageError(
@@ -215,11 +215,11 @@ def _check_alone(table: FileStoreTable, versions: RollbackVersions, announcement
         )
 
 
-def _check_target(table: FileStoreTable, target: int) -> None:
+def _check_target(table: FileStoreTable, target_id: int) -> None:
     """Check that no concurrent expiry has deleted the target."""
-    if not table.snapshots.exists(target):
+    if not table.snapshots.exists(target_id):
         raise UsageError(
-            f"snapshot {target} has expired during the rollback to it: another writer has "
+            f"snapshot {target_id} has expired during the rollback to it: another writer has "
             f"committed meanwhile; some of the latest snapshots are gone",
             where=table.location,
             fix="stop the table's writers; then see which snapshots are left (stream-app inspect "
@@ -232,9 +232,9 @@ def _versions_of_table(table: FileStoreTable, target: Snapshot) -> RollbackVersi
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return rollback_versions(
         target.snapshot_id,
-        snapshots=table.snapshots.ids(),
-        changelogs=table.changelogs.ids(),
-        tags={tag.name: tag.snapshot.snapshot_id for tag in table.tags.tags()},
+        snapshot_ids=table.snapshots.ids(),
+        changelog_ids=table.changelogs.ids(),
+        tagged_ids={tag.name: tag.snapshot.snapshot_id for tag in table.tags.tags()},
         consumers=[
             consumer
             for consumer in table.consumers.consumers()
@@ -259,13 +259,12 @@ def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
 
 def _check_no_consumer(table: FileStoreTable, versions: RollbackVersions) -> None:
     if versions.consumers:
-        target = versions.target
         names = ", ".join(consumer.consumer_id for consumer in versions.consumers)
         raise UsageError(
-            f"consumers have read snapshots after {target}: {names}",
+            f"consumers have read snapshots after {versions.target_id}: {names}",
             where=table.location,
             fix="stop them and correct what they have already copied; --force resets them to "
-            f"snapshot {target + 1}",
+            f"snapshot {versions.target_id + 1}",
         )
 
 
@@ -278,16 +277,16 @@ def _changed_error(table: FileStoreTable, change: str) -> UsageError:
     )
 
 
-def _delete_latecomers(table: FileStoreTable, target: int) -> None:
+def _delete_latecomers(table: FileStoreTable, target_id: int) -> None:
     """Delete the snapshots that were committed since the plan, because their base is gone.
 
     A later committer sees that its base snapshot is gone, and deletes its own snapshot.
     """
     while late_ids := [
-        snapshot_id for snapshot_id in table.snapshots.ids() if snapshot_id > target
+        snapshot_id for snapshot_id in table.snapshots.ids() if snapshot_id > target_id
     ]:
         for snapshot_id in reversed(late_ids):
-            _check_target(table, target)
+            _check_target(table, target_id)
             _LOG.warning(
                 "snapshot %d was committed during the rollback, which deletes it", snapshot_id
             )
@@ -303,16 +302,16 @@ def _files(table: FileStoreTable, target: Snapshot, versions: RollbackVersions) 
     needed_files.append(collector.manifest_cache.live_files(target))
     collector.keep_metadata_of([target])
     readable = (
-        _readable_snapshot(table, snapshot_id) for snapshot_id in reversed(versions.snapshots)
+        _readable_snapshot(table, snapshot_id) for snapshot_id in reversed(versions.snapshot_ids)
     )
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
     tagged_snapshots = [
-        tag for snapshot_id, tag in protected.tags.items() if snapshot_id > versions.target
+        tag for snapshot_id, tag in protected.tags.items() if snapshot_id > versions.target_id
     ]
     changelogs = [
         table.changelogs.changelog(snapshot_id)
-        for snapshot_id in versions.changelogs
-        if snapshot_id > versions.target
+        for snapshot_id in versions.changelog_ids
+        if snapshot_id > versions.target_id
     ]
     # The first deleted snapshot has the files that came between an expired target and it. Tags have
     # files whose snapshots have expired.
@@ -341,18 +340,18 @@ def _readable_snapshot(table: FileStoreTable, snapshot_id: int) -> Snapshot | No
 
 def _collect_added_files(
     collector: FileCollector,
-    version: Snapshot,
+    snapshot: Snapshot,
     protected: ProtectedVersions,
     needed_files: list[Collection[FileKey]],
 ) -> None:
-    collector.manifest_cache.prefetch([version.delta_manifest_list], with_manifests=True)
+    collector.manifest_cache.prefetch([snapshot.delta_manifest_list], with_manifests=True)
     added_entries = [
         entry
-        for entry in collector.manifest_cache.entries(version.delta_manifest_list) or ()
+        for entry in collector.manifest_cache.entries(snapshot.delta_manifest_list) or ()
         if entry.kind is FileKind.ADD
     ]
     collector.add_data_files(unprotected_entries(added_entries, needed_files))
-    add_changelog(collector, version, protected)
+    add_changelog(collector, snapshot, protected)
 
 
 def without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:

@@ -56,10 +56,10 @@ _MADE_SNAPSHOTS_MAX = 100
 class TagUpkeepReport:
     """The names of created and deleted tags, and the files that were deleted with tags."""
 
-    created: tuple[str, ...] = ()
-    deleted: tuple[str, ...] = ()
+    created_names: tuple[str, ...] = ()
+    deleted_names: tuple[str, ...] = ()
     file_count: int = 0
-    bytes: int = 0
+    byte_count: int = 0
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class TagUpkeep:
         if now_ms is None or rules is None:
             return False
         if not self._is_due_known or (self._due_ms is not None and now_ms >= self._due_ms):
-            self._next_snapshot(rules)
+            self._next_period(rules)
         return self._due_ms is not None and now_ms >= self._due_ms
 
     def run(self, *, makes_snapshots: bool = False) -> TagUpkeepReport:
@@ -108,7 +108,7 @@ class TagUpkeep:
         while True:
             deleted_names = self._surplus_tags(rules)
             if not deleted_names:
-                return TagUpkeepReport(created=created_names)
+                return TagUpkeepReport(created_names=created_names)
             try:
                 plan = plan_tag_deletion(self.table, deleted_names)
             except UsageError:
@@ -116,10 +116,10 @@ class TagUpkeep:
             break
         delete_tags(self.table, plan)
         return TagUpkeepReport(
-            created=created_names,
-            deleted=deleted_names,
+            created_names=created_names,
+            deleted_names=deleted_names,
             file_count=plan.files.count,
-            bytes=plan.files.byte_count,
+            byte_count=plan.files.byte_count,
         )
 
     def _catch_up(self, rules: TagRules) -> tuple[str, ...]:
@@ -127,8 +127,8 @@ class TagUpkeep:
         for _ in range(_MADE_SNAPSHOTS_MAX):
             if not self._lacks_snapshot(rules):
                 break
-            user = f"create-tags-{uuid.uuid4()}"
-            commit_history = CommitHistory(self.table, user, self.table.snapshots.latest())
+            commit_user = f"create-tags-{uuid.uuid4()}"
+            commit_history = CommitHistory(self.table, commit_user, self.table.snapshots.latest())
             no_files = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
             FileStoreCommit(self.table, commit_history).commit_appends(no_files)
             names = self._create(rules)
@@ -139,29 +139,30 @@ class TagUpkeep:
 
     def _lacks_snapshot(self, rules: TagRules) -> bool:
         now_ms = process_time_ms(self.table)
-        start, next_start = self._next_snapshot(rules)
+        first_id, next_start_ms = self._next_period(rules)
         latest_snapshot = self.table.snapshots.latest()
         if now_ms is None or latest_snapshot is None:
             return False
-        if latest_snapshot.snapshot_id + 1 < start:
+        if latest_snapshot.snapshot_id + 1 < first_id:
             return False  # the newest tag is ahead of the table, so a new snapshot would get no tag
-        is_untagged = latest_snapshot.snapshot_id >= start
-        latest_time = snapshot_time(self.table, latest_snapshot) if is_untagged else None
-        return lacks_snapshot(rules, next_start, latest_time, now_ms)
+        is_untagged = latest_snapshot.snapshot_id >= first_id
+        latest_snapshot_time = snapshot_time(self.table, latest_snapshot) if is_untagged else None
+        return lacks_snapshot(rules, next_start_ms, latest_snapshot_time, now_ms)
 
-    def _next_snapshot(self, rules: TagRules) -> tuple[int, int | None]:
+    def _next_period(self, rules: TagRules) -> tuple[int, int | None]:
         """Return the number of the next snapshot to examine, and the start of the next period."""
-        start, next_start = first_snapshot(rules, self._newest_automatic_tags(rules))
+        first_id, next_start_ms = first_snapshot(rules, self._newest_automatic_tags(rules))
         self._is_due_known = True
-        self._due_ms = due_ms(rules, next_start)
-        return start, next_start
+        self._due_ms = due_ms(rules, next_start_ms)
+        return first_id, next_start_ms
 
     def _create(self, rules: TagRules) -> tuple[str, ...]:
         """Create the tags of the periods that have ended, and return their names."""
-        start, next_start = self._next_snapshot(rules)
-        snapshots = self._snapshots(max(start, self._examined_id + 1))
-        times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]
-        if times and all(time.time_ms is None for time in times) and not self._has_warned:
+        first_id, next_start_ms = self._next_period(rules)
+        snapshots = self._snapshots(max(first_id, self._examined_id + 1))
+        snapshot_times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]
+        is_untimed = bool(snapshot_times) and all(time.time_ms is None for time in snapshot_times)
+        if is_untimed and not self._has_warned:
             self._has_warned = True
             _LOG.warning(
                 "no tags are made: they follow the watermark, but no snapshot has one, because "
@@ -169,14 +170,16 @@ class TagUpkeep:
             )
         by_snapshot_id = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
         created_names = []
-        retained_ms = self.table.options[TAG_DEFAULT_TIME_RETAINED]
-        for due_tag in due_tags(rules, next_start, times):
-            created_ms = None if retained_ms is None else local_wall_clock_ms(self.table.clock)
+        time_retained_ms = self.table.options[TAG_DEFAULT_TIME_RETAINED]
+        for due_tag in due_tags(rules, next_start_ms, snapshot_times):
+            create_time_ms = (
+                None if time_retained_ms is None else local_wall_clock_ms(self.table.clock)
+            )
             tag = Tag(
                 name=due_tag.name,
                 snapshot=by_snapshot_id[due_tag.snapshot_id],
-                create_time_ms=created_ms,
-                time_retained_ms=retained_ms,
+                create_time_ms=create_time_ms,
+                time_retained_ms=time_retained_ms,
             )
             try:
                 created_names += [due_tag.name] if create_tag(self.table, tag) else []
@@ -194,17 +197,17 @@ class TagUpkeep:
         """Return the newest automatic tag, which records the progress, or no tag."""
         manager = self.table.tags
         dated_names = [
-            (start, name)
+            (start_ms, name)
             for name in manager.names()
-            if (start := rules.period_rule.start_ms(name)) is not None
+            if (start_ms := rules.period_rule.start_ms(name)) is not None
         ]
         tag = manager.tag(max(dated_names)[1]) if dated_names else None
         return [] if tag is None else [tag]
 
-    def _snapshots(self, start: int) -> Sequence[Snapshot]:
+    def _snapshots(self, first_id: int) -> Sequence[Snapshot]:
         """Return the existing snapshots from a number on, ascending."""
         snapshots = self.table.snapshots
-        newest_first = list(snapshots.backwards(down_to=start))
+        newest_first = list(snapshots.backwards(down_to=first_id))
         return newest_first[::-1]
 
     def _surplus_tags(self, rules: TagRules | None) -> tuple[str, ...]:

@@ -245,10 +245,10 @@ def _files(
 
 
 def add_live_files(
-    collector: FileCollector, version: Snapshot, needed_files: Sequence[Collection[FileKey]]
+    collector: FileCollector, snapshot: Snapshot, needed_files: Sequence[Collection[FileKey]]
 ) -> None:
     """Add the data files of a version to delete, unless they are needed."""
-    lists = (version.base_manifest_list, version.delta_manifest_list)
+    lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
     collector.manifest_cache.prefetch(lists, with_manifests=True)
     entries = [entry for name in lists for entry in collector.manifest_cache.entries(name) or ()]
     collector.add_data_files(unprotected_entries(live_entries(entries), needed_files))

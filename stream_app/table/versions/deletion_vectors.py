@@ -47,32 +47,32 @@ def index_changes(
     live_entries: Sequence[IndexManifestEntry],
     bucket_id: BucketId,
     *,
-    deleted_files: Collection[str] = (),
+    deleted_names: Collection[str] = (),
     deleted_rows: Mapping[str, DeletionVector] | None = None,
 ) -> list[IndexManifestEntry]:
     """Write the changed index files of a bucket, and return DELETE entries, then ADD entries.
 
     Args:
         live_entries: the live index files of the table, or of the bucket.
-        deleted_files: names of data files that a compaction or an overwrite deletes.
+        deleted_names: names of data files that a compaction or an overwrite deletes.
         deleted_rows: data file → rows to delete, in addition to those already deleted.
 
     Raises:
         CorruptFileError: a file of vectors is missing or unreadable.
     """
     deleted_rows = deleted_rows or {}
-    assert deleted_rows.keys().isdisjoint(deleted_files), "no rows are deleted from a deleted file"
+    assert deleted_rows.keys().isdisjoint(deleted_names), "no rows are deleted from a deleted file"
     plan = choose_rewrites(
         [entry for entry in live_entries if entry.bucket_id == bucket_id],
-        deleted_files=deleted_files,
-        changed_files=deleted_rows.keys(),
+        deleted_names=deleted_names,
+        changed_names=deleted_rows.keys(),
         needs_one_file=table.kind_traits.has_buckets,
     )
     files = table.deletion_vector_files
     moved_vectors: BucketVectors = {}
     changed_vectors = dict(deleted_rows)
     for rewrite in plan:
-        names = {*rewrite.moved_files, *deleted_rows}
+        names = {*rewrite.moved_names, *deleted_rows}
         for name, vector in files.read(rewrite.entry, names).items():
             if name in changed_vectors:
                 changed_vectors[name] = changed_vectors[name].union(vector)
@@ -84,10 +84,10 @@ def index_changes(
 
 
 def new_index_manifest(
-    table: FileStoreTable, latest_snapshot: Snapshot | None, changes: Sequence[IndexManifestEntry]
+    table: FileStoreTable, base_snapshot: Snapshot | None, changes: Sequence[IndexManifestEntry]
 ) -> str | None:
     """Write the next index manifest, and return its name; without changes the old name."""
-    previous_name = latest_snapshot.index_manifest if latest_snapshot else None
+    previous_name = base_snapshot.index_manifest if base_snapshot else None
     if not changes:
         return previous_name
     live_entries = index_manifest(table, previous_name).entries

@@ -54,7 +54,7 @@ class IndexManifest:
     entries: tuple[IndexManifestEntry, ...]
 
     @cached_property
-    def hashes(self) -> Mapping[bytes, Mapping[int, IndexManifestEntry]]:
+    def hash_entries(self) -> Mapping[bytes, Mapping[int, IndexManifestEntry]]:
         """Partition → bucket → the file with the hashes of its keys.
 
         Raises:
@@ -76,17 +76,17 @@ class IndexManifest:
             buckets[entry.bucket] = entry
         return by_partition
 
-    def counts(self, partition: bytes) -> dict[int, int]:
+    def hash_counts(self, partition: bytes) -> dict[int, int]:
         """Return the number of hashes in the index of each bucket of a partition."""
-        buckets = self.hashes.get(partition, {})
+        buckets = self.hash_entries.get(partition, {})
         return {bucket: entry.index_file.row_count for bucket, entry in buckets.items()}
 
     @cached_property
-    def hash_files(self) -> Mapping[BucketId, str]:
+    def hash_file_names(self) -> Mapping[BucketId, str]:
         """Bucket → the name of the file with the hashes of its keys."""
         return {
             BucketId(partition, bucket): entry.index_file.file_name
-            for partition, buckets in self.hashes.items()
+            for partition, buckets in self.hash_entries.items()
             for bucket, entry in buckets.items()
         }
 

@@ -1,11 +1,11 @@
-"""Reads a table's checksum from a snapshot (`planning.commit.carry_sums`).
+"""Reads the record of a table's checksum from a snapshot (`planning.commit.sum_record_rules`).
 
 `table.commit.next_sum_record` carries the record to the next snapshot.
 """
 
 from __future__ import annotations
 
-from stream_app.format.snapshot_properties.sums_json import decode_record
+from stream_app.format.snapshot_properties.sum_record_json import decode_record
 from stream_app.model.checksum.sum_conditions import have_same_texts
 from stream_app.model.checksum.sum_record import SUMS_OF_EMPTY_TABLE, SumRecord
 from stream_app.model.snapshot import ROW_SUM_PROPERTY, Snapshot

@@ -85,18 +85,18 @@ def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:
                 yield _decode(kind, path, data)
 
 
-def _paths(file_io: FileIO, root: str, version_kind: VersionKind) -> list[str]:
-    if version_kind is VersionKind.TAG:
+def _paths(file_io: FileIO, root: str, kind: VersionKind) -> list[str]:
+    if kind is VersionKind.TAG:
         return [f"{root}/tag/tag-{name}" for name in TagManager(file_io, root).names()]
-    folder = f"{root}/{version_kind.value}"
+    folder = f"{root}/{kind.value}"
     return [
-        f"{folder}/{version_kind.value}-{snapshot_id}"
-        for snapshot_id in listed_ids(file_io, folder, f"{version_kind.value}-")
+        f"{folder}/{kind.value}-{snapshot_id}"
+        for snapshot_id in listed_ids(file_io, folder, f"{kind.value}-")
     ]
 
 
-def _decode(version_kind: VersionKind, path: str, data: bytes) -> NamedVersion:
+def _decode(kind: VersionKind, path: str, data: bytes) -> NamedVersion:
     try:
-        return NamedVersion(kind=version_kind, path=path, snapshot=decode_snapshot(data))
+        return NamedVersion(kind=kind, path=path, snapshot=decode_snapshot(data))
     except CorruptFileError as error:
-        return NamedVersion(kind=version_kind, path=path, snapshot=None, problem=error.problem)
+        return NamedVersion(kind=kind, path=path, snapshot=None, problem=error.problem)

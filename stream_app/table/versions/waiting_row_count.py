@@ -18,20 +18,20 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
-def waiting_line(table: FileStoreTable, committed: Snapshot | None) -> str:
+def waiting_line(table: FileStoreTable, snapshot: Snapshot | None) -> str:
     """Return a command's note about waiting rows after its commit; empty if no row waits.
 
     Args:
-        committed: the command's snapshot; None if it committed nothing.
+        snapshot: the command's snapshot; None if it committed nothing.
     """
-    row_count = rows_that_wait(table, committed, counts_newest_epoch=True)
+    row_count = rows_that_wait(table, snapshot, counts_newest_epoch=True)
     fix = waiting_fix(is_write_only=table.options[WRITE_ONLY])
     return f"{waiting_text(row_count)}: {fix}" if row_count else ""
 
 
 def rows_that_wait(
     table: FileStoreTable,
-    latest_snapshot: Snapshot | None,
+    snapshot: Snapshot | None,
     live_entries: Sequence[ManifestEntry] | None = None,
     *,
     counts_newest_epoch: bool = False,
@@ -41,8 +41,8 @@ def rows_that_wait(
     Rows of a fresh epoch do not count, because its compaction has begun.
 
     Args:
-        latest_snapshot: the latest snapshot.
-        live_entries: the live files of `latest_snapshot`; None: read them if rows may wait.
+        snapshot: the snapshot to which the rows are committed.
+        live_entries: the live files of `snapshot`; None: read them if rows may wait.
         counts_newest_epoch: whether rows of a fresh epoch count too, because no compaction has
             begun.
 
@@ -50,16 +50,16 @@ def rows_that_wait(
         CorruptFileError: a manifest is missing or damaged.
     """
     visibility = table.visibility
-    if latest_snapshot is None or visibility is Visibility.ANY_LEVEL:
+    if snapshot is None or visibility is Visibility.ANY_LEVEL:
         return 0
     if live_entries is None:
-        live_entries = FileStoreScan(table).live(latest_snapshot)
+        live_entries = FileStoreScan(table).live(snapshot)
     row_count = sum(waiting_buckets(live_entries, visibility, table.options.num_levels).values())
-    is_epoch = latest_snapshot.commit_kind is CommitKind.APPEND and not counts_newest_epoch
+    is_epoch = snapshot.commit_kind is CommitKind.APPEND and not counts_newest_epoch
     return rows_to_report(
         row_count,
-        newest_count=max(0, latest_snapshot.delta_record_count or 0) if is_epoch else 0,
-        age_s=(table.clock.now_ms() - latest_snapshot.time_ms) / 1000,
+        newest_count=max(0, snapshot.delta_record_count or 0) if is_epoch else 0,
+        age_s=(table.clock.now_ms() - snapshot.time_ms) / 1000,
     )
 
 

@@ -49,7 +49,7 @@ class AppendOnlyWriter:
             return
         if self._writer is None:
             self._writer = self.bucket_files.row_writer(
-                first_sequence_number=self.next_sequence_number, source=FileSource.APPEND
+                first_sequence_number=self.next_sequence_number, file_source=FileSource.APPEND
             )
         self.next_sequence_number += rows.num_rows
         self._writer.write(

@@ -148,7 +148,7 @@ class DynamicBucketAssigner:
     @property
     def bucket_count(self) -> int:
         """See `BucketAssigner.bucket_count`; that of the partition with the most buckets."""
-        partitions = self._manifest().hashes.values()
+        partitions = self._manifest().hash_entries.values()
         return max((len(buckets) for buckets in partitions), default=self._rules().width)
 
     @property
@@ -172,10 +172,12 @@ class DynamicBucketAssigner:
     def _buckets_in(self, partition: bytes, hashes: Hashes) -> npt.NDArray[np.int64]:
         manifest = self._manifest()
         distinct_hashes, indices = np.unique(hashes, return_inverse=True)
-        buckets = known_buckets(self.table, manifest.hashes.get(partition, {}), distinct_hashes)
+        buckets = known_buckets(
+            self.table, manifest.hash_entries.get(partition, {}), distinct_hashes
+        )
         is_new = buckets < 0
         if is_new.any():
-            open_numbers = np.array(open_buckets(manifest.counts(partition), self._rules()))
+            open_numbers = np.array(open_buckets(manifest.hash_counts(partition), self._rules()))
             buckets[is_new] = open_numbers[distinct_hashes[is_new] % len(open_numbers)]
         bucket_of_row: npt.NDArray[np.int64] = buckets[indices]
         return bucket_of_row
@@ -220,8 +222,8 @@ class HashIndexWriter:
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
         """Write an index file of old and new hashes; without a new hash, write nothing."""
-        files = index_manifest(self.table, self.index_manifest_name).hashes.get(self.partition, {})
-        old_entry = files.get(self.bucket)
+        manifest = index_manifest(self.table, self.index_manifest_name)
+        old_entry = manifest.hash_entries.get(self.partition, {}).get(self.bucket)
         hashes = added_hashes(self.table, old_entry, self._distinct_hashes())
         if hashes is None:
             return ()

@@ -74,7 +74,7 @@ class HiddenChangesOfBucket:
     table: FileStoreTable
     partition: bytes
     bucket: int
-    columns: HistoryColumns
+    history_columns: HistoryColumns
     late_ms: int
     late_change_count: int = field(init=False, default=0)
     _added: list[pa.RecordBatch] = field(init=False, default_factory=list)
@@ -88,15 +88,15 @@ class HiddenChangesOfBucket:
 
         Changes that are ordered by offsets are never late.
         """
-        columns = table.schema.history
+        history_columns = table.schema.history
         late_ms = table.options[HISTORY_LATE_CHANGES]
-        if columns is None or not late_ms or columns.sequence == "offset":
+        if history_columns is None or not late_ms or history_columns.sequence == "offset":
             return None
         return HiddenChangesOfBucket(
             table=table,
             partition=partition,
             bucket=bucket,
-            columns=columns,
+            history_columns=history_columns,
             late_ms=late_ms,
         )
 
@@ -154,7 +154,7 @@ class HiddenChangesOfBucket:
         rows = pa.concat_batches(parts)
         order, last = merge_order(rows, self.table.layout())
         rows = rows_at(rows, order[last])
-        starts = rows.column(self.columns.valid_from)
+        starts = rows.column(self.history_columns.valid_from)
         oldest_start = self._oldest_start(pc.max(integer_view(starts)).as_py(), starts.type)
         return rows.filter(pc.greater_equal(integer_view(starts), oldest_start))
 
@@ -204,7 +204,7 @@ class HiddenChangesOfBucket:
         rows = pa.concat_batches(
             list(reader.read(path, _as_data_file(entry.index_file, *_numbers_in_name(path))))
         )
-        starts = integer_view(rows.column(self.columns.valid_from))
+        starts = integer_view(rows.column(self.history_columns.valid_from))
         return HiddenRows(rows, pc.max(starts).as_py())
 
     def _write(self, rows: pa.RecordBatch, file_number: int) -> list[IndexManifestEntry]:

@@ -113,9 +113,9 @@ class PostponedWriter:
             rows = rows_at(rows, np.flatnonzero(accepted_mask(rows, kinds)))
         if not rows.num_rows:
             return
-        check_mergeable(rows, schema.refused_rows, schema.trimmed_primary_keys)
+        check_mergeable(rows, schema.refusal_rules, schema.trimmed_primary_keys)
         if self._writer is None:
-            self._writer = self.file_access.data_writer(level=0, source=FileSource.APPEND)
+            self._writer = self.file_access.data_writer(level=0, file_source=FileSource.APPEND)
         first_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         sequence_numbers = pa.array(

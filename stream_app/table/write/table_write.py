@@ -75,7 +75,7 @@ class TableWrite:
         self._bucket_id: BucketId | None = None
         self._writer: BucketWriter | None = None
         self._changes: list[BucketChange] = []
-        self.refused: list[pa.RecordBatch] = []
+        self.refused_batches: list[pa.RecordBatch] = []
         """Rows of finished buckets that could not be written, with `fill_unchanged.REASON`."""
         self.late_change_count = 0
         """The number of changes to finished buckets that came too late for their place."""
@@ -111,7 +111,7 @@ class TableWrite:
                 files = self._writer.prepare_commit()
             total_buckets = self._bucket_counts.get(self._bucket_id.partition)
             self._changes.append(files.bucket_change(*self._bucket_id, total_buckets))
-            self.refused += files.refused
+            self.refused_batches += files.refused_batches
             self.late_change_count += files.late_change_count
             if self._index is not None:
                 self._changes[-1] = replace(self._changes[-1], index_entries=self._index.finish())

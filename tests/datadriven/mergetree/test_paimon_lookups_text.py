@@ -61,7 +61,9 @@ def write_file(table: FileStoreTable, level: int, lines: list[list[str]]) -> Dat
     system = {SEQUENCE_NUMBER: numbers, VALUE_KIND: kinds}
     columns = [system[f.name] if f.name in system else batch.column(f.name)
                for f in table.layout().schema]  # fmt: skip
-    writer = table.bucket_files(PARTITION, 0).data_writer(level=level, source=FileSource.APPEND)
+    writer = table.bucket_files(PARTITION, 0).data_writer(
+        level=level, file_source=FileSource.APPEND
+    )
     writer.write(pa.RecordBatch.from_arrays(columns, schema=table.layout().schema))
     [meta] = writer.close()
     return meta

@@ -16,7 +16,7 @@ from stream_app.model.options.core_options import (
 )
 from stream_app.model.options.option_support import Purpose, ignored_options
 from stream_app.model.schema.data_type import DataType, parse_columns, parse_data_type
-from stream_app.model.schema.merge.refused_rows import refused_rows, retract_notices
+from stream_app.model.schema.merge.refusal_rules import refusal_rules, retract_notices
 from stream_app.model.schema.table_schema import new_table_schema, schema_problems
 from tests.support.suite.datadriven import Case, files, run_file
 
@@ -123,7 +123,7 @@ def undone(case: Case) -> str:
     """A table's definition: changes that its rows cannot be merged with, and the ways out."""
     args = dict(case.args)
     keys = tuple(args.pop("key", "").split(","))
-    notices = retract_notices(refused_rows(parse_columns(case.input), keys, args))
+    notices = retract_notices(refusal_rules(parse_columns(case.input), keys, args))
     return (
         "\n".join(f"{notice.problem}\n  to fix: {notice.fix}" for notice in notices) or "none fails"
     )

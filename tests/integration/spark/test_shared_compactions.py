@@ -14,7 +14,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.spark.jobs.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
-from stream_app.table.compact.buckets.bucket_coordinator import files_by_bucket
+from stream_app.table.compact.buckets.bucket_coordinator import read_live_buckets
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.tables.small_table import SmallTable, small_table
 
@@ -31,7 +31,7 @@ def table_of(folder: Path) -> SmallTable:
 
 
 def requests_of(table: FileStoreTable) -> list[CompactRequest]:
-    by_bucket = files_by_bucket(table, table.snapshots.latest(), None)
+    by_bucket = read_live_buckets(table, table.snapshots.latest(), None)
     return [
         CompactRequest(
             partition=partition,

@@ -62,18 +62,18 @@ def test_a_killed_changelog_to_kafka_resumes_without_loss(
     consumers, place = small.table.consumers, f"{harness.broker.bootstrap}/{topic}"
 
     process = followed(small, place)
-    until(lambda: consumers.next_snapshot("mirror") == 2, process)
+    until(lambda: consumers.next_snapshot_id("mirror") == 2, process)
     until(lambda: count(harness.broker, topic) > 2, process)
     process.kill()
     process.communicate()
-    assert consumers.next_snapshot("mirror") == 2, "killed amid the snapshot"
+    assert consumers.next_snapshot_id("mirror") == 2, "killed amid the snapshot"
 
     process = followed(small, place)
-    until(lambda: consumers.next_snapshot("mirror") == 3, process)
+    until(lambda: consumers.next_snapshot_id("mirror") == 3, process)
     small.commit(
         ("-U", {"id": 1, "v": "a"}), ("+U", {"id": 1, "v": "b"}), ("-D", {"id": 2, "v": "gone"})
     )
-    until(lambda: consumers.next_snapshot("mirror") == 4, process)
+    until(lambda: consumers.next_snapshot_id("mirror") == 4, process)
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0, process.communicate()
     assert process.communicate() == ("", "")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.model.snapshot import ROW_SUM_PROPERTY
-from stream_app.table.analyze.row_checksum import publish_row_checksum
+from stream_app.table.analyze.checksum_restoration import publish_row_checksum
 from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
 from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows

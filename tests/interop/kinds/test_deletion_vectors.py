@@ -216,7 +216,7 @@ def publish(
     names = (names | {entry.file.file_name for entry in delta}) - deleted
     index = table.manifests.read_index_manifest(latest.index_manifest)
     problem = index_conflict(
-        index, changes, deleted_files=deleted, live_files=names,
+        index, changes, deleted_names=deleted, live_names=names,
         needs_one_file=table.kind_traits.has_buckets,
     )  # fmt: skip
     assert problem is None
@@ -265,7 +265,7 @@ def compact(table: FileStoreTable, entry: ManifestEntry) -> None:
     )
     live = table.manifests.read_index_manifest(latest_of(table).index_manifest)
     bucket = entry.bucket_id
-    changes = index_changes(table, live, bucket, deleted_files=[entry.file.file_name])
+    changes = index_changes(table, live, bucket, deleted_names=[entry.file.file_name])
     publish(table, CommitKind.COMPACT, changes, [entry.as_delete(), replace(entry, file=file)])
 
 
@@ -356,12 +356,12 @@ def test_rows_that_java_deletes_while_we_compact_are_a_conflict(
 
     def problem(changes: Sequence[IndexManifestEntry]) -> str | None:
         return index_conflict(
-            index(), changes, deleted_files={name}, live_files=(),
+            index(), changes, deleted_names={name}, live_names=(),
             needs_one_file=table.kind_traits.has_buckets,
         )  # fmt: skip
 
     bucket = first.bucket_id
-    before_first = index_changes(table, index(), bucket, deleted_files=[name])
+    before_first = index_changes(table, index(), bucket, deleted_names=[name])
     assert problem(before_first) is None
     paimon_java.delete_rows(location, {name: [0]})
     assert (
@@ -369,7 +369,7 @@ def test_rows_that_java_deletes_while_we_compact_are_a_conflict(
         == f"rows of {name}, which the commit replaces, were deleted meanwhile"
     )
 
-    before_second = index_changes(table, index(), bucket, deleted_files=[name])
+    before_second = index_changes(table, index(), bucket, deleted_names=[name])
     assert problem(before_second) is None
     [old] = index()
     paimon_java.delete_rows(location, {name: [1]})

@@ -68,7 +68,7 @@ def index_of(paimon_java: PaimonJava, table: FileStoreTable) -> Buckets:
         (table.paths.partition_path(partition), bucket): set(
             table.hash_index_files.read(entry).tolist()
         )
-        for partition, buckets in index_manifest(table, latest.index_manifest).hashes.items()
+        for partition, buckets in index_manifest(table, latest.index_manifest).hash_entries.items()
         for bucket, entry in buckets.items()
     }
     assert ours == theirs

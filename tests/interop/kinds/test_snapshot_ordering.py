@@ -94,7 +94,7 @@ def test_the_row_of_the_later_snapshot_wins(
         jobs[epoch % 2].write(changes)
         if epoch in (2, 5, 7):
             compact(table, whole=epoch == 5)
-        if not table.skips_level_0 or epoch in (2, 5, 7):
+        if not table.skips_level0 or epoch in (2, 5, 7):
             assert by_content(read_rows(table)) == by_content(rows.values()), epoch
     assert sound_report(table).file_count
     compact(table, whole=True)

@@ -189,7 +189,7 @@ def test_java_and_we_continue_each_others_consumers(
         writer.write(changes.epoch(5))
     assert set(ours(table.changelog(snapshot=2, end=2, consumer_id="c"))) == {2}
     assert set(theirs(paimon_java, path, consumer_id="c", scan__mode="latest")) == {3}
-    assert consumers.next_snapshot("c") == 4
+    assert consumers.next_snapshot_id("c") == 4
     writer.write(changes.epoch(5))
     assert set(ours(table.changelog(start="latest", consumer_id="c"))) == {4}
     assert paimon_java.changelog(path, options={"consumer-id": "c", "scan.mode": "latest"}) == []

@@ -31,7 +31,7 @@ def a_table(folder: Path) -> FileStoreTable:
 def files_of(table: FileStoreTable) -> list[IndexManifestEntry]:
     latest = table.snapshots.latest()
     assert latest is not None
-    [buckets] = index_manifest(table, latest.index_manifest).hashes.values()
+    [buckets] = index_manifest(table, latest.index_manifest).hash_entries.values()
     return [buckets[bucket] for bucket in sorted(buckets)]
 
 

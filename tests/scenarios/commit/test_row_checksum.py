@@ -14,7 +14,7 @@ from stream_app.format.binary_row import serialize_row
 from stream_app.model.checksum.sum_record import SUMS_OF_EMPTY_TABLE, SumRecord
 from stream_app.model.options.write_options import ROW_CHECKSUM
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, ROW_SUM_PROPERTY, Snapshot
-from stream_app.table.analyze.row_checksum import publish_row_checksum
+from stream_app.table.analyze.checksum_restoration import publish_row_checksum
 from stream_app.table.check.table_check import TableCheck
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.commit.commit_history import CommitHistory
@@ -166,7 +166,7 @@ def test_a_commit_without_a_checksum_conflicts_with_computing_one(tmp_path: Path
         raise CommitConflictError(f"origin {below.origin}", where="", fix="")
 
     with pytest.raises(CommitConflictError, match="origin 0"):
-        committer.commit_analysis(ANALYSIS, row_sums=refuses)
+        committer.commit_analysis(ANALYSIS, next_sum_record=refuses)
 
 
 def test_many_partitions_share_one_checksum(tmp_path: Path) -> None:

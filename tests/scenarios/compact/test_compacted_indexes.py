@@ -51,7 +51,7 @@ def buckets_of(table: FileStoreTable) -> dict[tuple[bytes, int], list[int]]:
     assert latest is not None
     return {
         (partition, bucket): table.hash_index_files.read(entry).tolist()
-        for partition, buckets in index_manifest(table, latest.index_manifest).hashes.items()
+        for partition, buckets in index_manifest(table, latest.index_manifest).hash_entries.items()
         for bucket, entry in buckets.items()
     }
 
@@ -66,10 +66,10 @@ def buckets_of_keys(job: CrossPartitionJob) -> dict[int, tuple[str, int]]:
     for share in range(rule.share_count):
         index = KeyIndexes.of_table(table, rule).index_at(share, latest)
         for layer in index.layers:
-            ids, codes = layer.keys.columns.column("id").to_pylist(), index.find(layer.keys)
+            ids, codes = layer.keys.batch.column("id").to_pylist(), index.find(layer.keys)
             for key, code in zip(ids, codes.tolist(), strict=True):
                 if code >= 0:
-                    partition, bucket = index.buckets.ids[code]
+                    partition, bucket = index.coded_buckets.ids[code]
                     placed[key] = str(deserialize_row(partition, types)[0]), bucket
     return placed
 

@@ -136,7 +136,7 @@ def test_the_next_run_compacts_before_it_ends(tmp_path: Path, kind: str) -> None
     table = a_table(tmp_path, KINDS[kind])
     writer = died(table)
     assert waiting(table) == 20
-    if table.skips_level_0:
+    if table.skips_level0:
         assert read_rows(table) == []
     writer.commit.compact_due()
     check_all_is_seen(table)

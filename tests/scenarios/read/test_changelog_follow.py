@@ -141,16 +141,16 @@ def test_a_consumer_goes_on_behind_what_was_taken(small: SmallTable) -> None:
     commit(small, "a", "b", "c")
     changes = table.changelog(snapshot=1, consumer_id="search")
     next(changes)
-    assert consumers.next_snapshot("search") == 1, "expiry leaves what is being worked on"
+    assert consumers.next_snapshot_id("search") == 1, "expiry leaves what is being worked on"
     next(changes)
-    assert consumers.next_snapshot("search") == 2
+    assert consumers.next_snapshot_id("search") == 2
     changes.close()
-    assert consumers.next_snapshot("search") == 2, "the second one may have been lost"
+    assert consumers.next_snapshot_id("search") == 2, "the second one may have been lost"
     assert keys_and_values(table.changelog(start="latest", consumer_id="search")) == [
         (2, "b"),
         (3, "c"),
     ]
-    assert consumers.next_snapshot("search") == 4
+    assert consumers.next_snapshot_id("search") == 4
     assert keys_and_values(table.changelog(consumer_id="search")) == []
     again = table.changelog(snapshot=3, consumer_id="search", ignore_progress=True)
     assert keys_and_values(again) == [(3, "c")]
@@ -163,9 +163,9 @@ def test_rows_that_are_read_first_count_when_all_are_taken(tmp_path: Path) -> No
     changes = table.changelog(consumer_id="c")
     assert next(changes).is_full
     changes.close()
-    assert consumers.next_snapshot("c") is None, "else the other rows would never come"
+    assert consumers.next_snapshot_id("c") is None, "else the other rows would never come"
     assert len(keys_and_values(table.changelog(consumer_id="c"))) == 9
-    assert consumers.next_snapshot("c") == 2
+    assert consumers.next_snapshot_id("c") == 2
 
 
 def test_snapshots_without_changes_are_progress_as_well(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_snapshots_without_changes_are_progress_as_well(tmp_path: Path) -> None:
     assert (
         len(keys_and_values(PaimonTable(small.table).changelog(snapshot=1, consumer_id="c"))) == 2
     )
-    assert small.table.consumers.next_snapshot("c") == 4
+    assert small.table.consumers.next_snapshot_id("c") == 4
 
 
 def test_a_consumer_behind_an_expiry_gets_an_error_with_what_is_left(small: SmallTable) -> None:
@@ -201,7 +201,7 @@ def test_the_tables_options_name_the_consumer(tmp_path: Path) -> None:
     )
     commit(small, "a", "b")
     assert keys_and_values(PaimonTable(small.table).changelog()) == [(2, "b")]
-    assert small.table.consumers.next_snapshot("mine") == 3
+    assert small.table.consumers.next_snapshot_id("mine") == 3
 
 
 def test_an_idle_consumer_says_that_it_is_still_there(tmp_path: Path) -> None:

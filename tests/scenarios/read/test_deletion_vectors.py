@@ -74,7 +74,7 @@ def change_vectors(
     gone: Sequence[str] = (), deleted: dict[str, DeletionVector] | None = None,
 ) -> Snapshot:  # fmt: skip
     live = entries_of(table, snapshot)
-    changes = index_changes(table, live, bucket, deleted_files=gone, deleted_rows=deleted)
+    changes = index_changes(table, live, bucket, deleted_names=gone, deleted_rows=deleted)
     return commit_changes(table, changes, snapshot)
 
 

@@ -103,11 +103,11 @@ class Follower:
             self.kills += 1
 
     def next_snapshot(self) -> int:
-        return self.table.consumers.next_snapshot(self.mode) or 0
+        return self.table.consumers.next_snapshot_id(self.mode) or 0
 
     def follow_for(self, batches: int) -> None:
         """Take some batches, then fall dead; ends as well when all that is written was taken."""
-        next_id = self.table.consumers.next_snapshot(self.mode)
+        next_id = self.table.consumers.next_snapshot_id(self.mode)
         if next_id is None:
             self.full = None
         self.changes = {n: rows for n, rows in self.changes.items() if next_id and n < next_id}

@@ -234,7 +234,7 @@ def test_a_tag_keeps_its_metadata_when_changelogs_of_an_older_producer_expire(
     assert len(plan.versions) == latest - last
     retention = Retention(num_max=latest - last, num_min=latest - last, time_ms=0)
     changelogs = ExpireChangelogs(later)
-    changelogs.execute(changelogs.plan(replace(config, changelogs=retention)))
+    changelogs.execute(changelogs.plan(replace(config, changelog_retention=retention)))
     assert later.changelogs.ids()[0] == last + 1
     assert rows_of(later, versions(later)["t"]) == history.rows["t"]
 

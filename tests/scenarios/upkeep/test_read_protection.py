@@ -129,10 +129,10 @@ def test_the_time_zone_of_a_reader_is_its_own(
         written_at_the_clocks_time(table)
         monkeypatch.setenv("TZ", "Europe/Berlin")
         time.tzset()
-        assert TagUpkeep(table).run().deleted == ()
+        assert TagUpkeep(table).run().deleted_names == ()
         (name,) = table.tags.names()
         table.clock.sleep(3600)
-        assert TagUpkeep(table).run().deleted == (name,)
+        assert TagUpkeep(table).run().deleted_names == (name,)
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -144,9 +144,9 @@ def test_a_reader_that_dies_is_forgotten_when_its_time_is_over(writer: TableWrit
     overwrite_and_expire(writer)
     written_at_the_clocks_time(table)
     table.clock.sleep(3500)
-    assert TagUpkeep(table).run().deleted == ()
+    assert TagUpkeep(table).run().deleted_names == ()
     table.clock.sleep(100)
-    (deleted,) = TagUpkeep(table).run().deleted
+    (deleted,) = TagUpkeep(table).run().deleted_names
     assert deleted.startswith(TAG_PREFIX)
     assert_nothing_is_left(table)
     del reader  # of one that was only away for too long
@@ -159,7 +159,7 @@ def test_a_read_that_outlasts_its_duration_ends_with_an_error(writer: TableWrite
     overwrite_and_expire(writer)
     written_at_the_clocks_time(table)
     table.clock.sleep(3600)
-    assert len(TagUpkeep(table).run().deleted) == 1
+    assert len(TagUpkeep(table).run().deleted_names) == 1
     with pytest.raises(CorruptFileError, match="data-"):
         values(reader)
     assert_nothing_is_left(table)

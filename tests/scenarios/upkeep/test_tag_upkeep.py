@@ -49,13 +49,13 @@ def hourly(folder: Path, **options: Any) -> Hourly:
 def test_each_hour_is_tagged_once_also_after_a_restart(tmp_path: Path) -> None:
     job = hourly(tmp_path)
     upkeep = TagUpkeep(job.table.table)
-    assert upkeep.run().created == ()
+    assert upkeep.run().created_names == ()
     job.commit()
     job.commit(0)
-    assert upkeep.run().created == ("2026-01-01 00",)
+    assert upkeep.run().created_names == ("2026-01-01 00",)
     job.commit(2)
-    assert TagUpkeep(job.table.table).run().created == ("2026-01-01 02",)
-    assert TagUpkeep(job.table.table).run().created == ()
+    assert TagUpkeep(job.table.table).run().created_names == ("2026-01-01 02",)
+    assert TagUpkeep(job.table.table).run().created_names == ()
     tags = {tag.name: tag.snapshot.snapshot_id for tag in job.table.table.tags.tags()}
     assert tags == {"2026-01-01 00": 1, "2026-01-01 02": 3}
 
@@ -69,7 +69,7 @@ def test_the_oldest_tags_of_periods_go_beyond_the_number(tmp_path: Path) -> None
     for _ in range(3):
         job.commit()
         report = upkeep.run()
-    assert report.deleted == ("2026-01-01 01",)
+    assert report.deleted_names == ("2026-01-01 01",)
     assert job.names() == ["2026-01-01 02", "2026-01-01 03", "mine"]
 
 
@@ -79,12 +79,12 @@ def test_tags_go_when_their_time_is_over(tmp_path: Path) -> None:
     job.commit()
     upkeep.run()
     job.commit()
-    assert upkeep.run().deleted == ()
+    assert upkeep.run().deleted_names == ()
     job.commit()
-    assert upkeep.run().deleted == ("2026-01-01 00",)
+    assert upkeep.run().deleted_names == ("2026-01-01 00",)
     table = _with(job.table.table, **{"tag.time-expire-enabled": "false"})
     job.commit(10)
-    assert TagUpkeep(table).run().deleted == ()
+    assert TagUpkeep(table).run().deleted_names == ()
 
 
 def test_a_tag_that_lies_ahead_of_the_table_makes_no_snapshots(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_tag_that_lies_ahead_of_the_table_makes_no_snapshots(tmp_path: Path) -
     job.clock.millis += 2 * HOUR_MS
     upkeep = TagUpkeep(table)
     assert upkeep.is_due()
-    assert upkeep.run(makes_snapshots=True).created == ()
+    assert upkeep.run(makes_snapshots=True).created_names == ()
     assert table.snapshots.ids() == [1]
 
 
@@ -105,7 +105,7 @@ def test_without_the_option_nothing_is_tagged(tmp_path: Path) -> None:
     job.commit()
     for mode in ("none", "batch"):
         table = _with(job.table.table, **{"tag.automatic-creation": mode})
-        assert TagUpkeep(table).run().created == ()
+        assert TagUpkeep(table).run().created_names == ()
 
 
 def test_a_table_without_watermarks_gets_a_warning_that_no_tag_comes_by_them(
@@ -116,7 +116,7 @@ def test_a_table_without_watermarks_gets_a_warning_that_no_tag_comes_by_them(
     upkeep = TagUpkeep(table)
     for _ in range(3):
         job.commit()
-        assert upkeep.run().created == ()
+        assert upkeep.run().created_names == ()
     assert [record.message[:31] for record in caplog.records] == ["no tags are made: they follow t"]
 
 

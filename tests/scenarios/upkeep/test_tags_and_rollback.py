@@ -236,8 +236,8 @@ def test_consumers_that_are_ahead_are_not_cut_without_being_asked(tmp_path: Path
         roll_back_to(table, tag="t4")
     assert versions(table) == before
     roll_back_to(table, tag="t4", force=True)
-    assert table.consumers.next_snapshot("ahead") == 5
-    assert table.consumers.next_snapshot("behind") == 3
+    assert table.consumers.next_snapshot_id("ahead") == 5
+    assert table.consumers.next_snapshot_id("behind") == 3
 
 
 def test_going_back_by_time(tmp_path: Path, seed: int) -> None:
@@ -273,7 +273,7 @@ def test_a_version_that_gets_another_name_while_its_tag_is_deleted_stays(tmp_pat
     history = with_tags(tmp_path)
     table = history.table
     plan = plan_tag_deletion(table, ["t2", "t4"])
-    assert plan.files.data
+    assert plan.files.data_files
     add_tag(table, "again", 2)
     delete_tags(table, plan)
     history.rows["again"] = history.rows["2"]

@@ -54,7 +54,7 @@ def index_of(table: FileStoreTable) -> dict[int, set[int]]:
     """Bucket → hashes, in the latest snapshot; each hash is in one bucket."""
     latest = table.snapshots.latest()
     assert latest is not None
-    [buckets] = index_manifest(table, latest.index_manifest).hashes.values()
+    [buckets] = index_manifest(table, latest.index_manifest).hash_entries.values()
     hashes_of = {
         bucket: set(table.hash_index_files.read(entry).tolist())
         for bucket, entry in buckets.items()

@@ -119,7 +119,7 @@ def is_refused(table: FileStoreTable, change: Change) -> bool:
     kinds = pa.array([int(KINDS[kind]), int(RowKind.INSERT)], pa.int8())
     rows = batch.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
     try:
-        check_mergeable(rows, schema.refused_rows, schema.primary_keys)
+        check_mergeable(rows, schema.refusal_rules, schema.primary_keys)
     except MergeError:
         return True
     return False
@@ -175,5 +175,5 @@ def test_each_kind_is_refused_where_it_must_be(tmp_path: Path) -> None:
     for (function, engine), kinds in expected.items():
         case = Case(ENGINES[engine], function, nullable=True)
         schema = case.table(tmp_path / function / engine).table.schema
-        refused = {RowKind(kind).short for rule in schema.refused_rows for kind in rule.kinds}
+        refused = {RowKind(kind).short for rule in schema.refusal_rules for kind in rule.kinds}
         assert refused == kinds, (function, engine)

@@ -78,12 +78,12 @@ class Restorer:
         """Finish the rollback of a process that died, unless another process has continued it."""
         table = seen_by(self.table, self.world, self.world.process("restorer"))
         for rollback in holding_rollbacks(table):
-            target = rollback_target(table, Version(snapshot=rollback.target))
+            target = rollback_target(table, Version(snapshot=rollback.target_id))
             try:
                 plan = plan_rollback(table, target)
             except UsageError:
                 continue  # an expiry died as well, and its end comes first
-            self._begin(rollback.target)
+            self._begin(rollback.target_id)
             roll_back(table, plan, resets_consumers=True)
             self._look()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.format.row_hash.row_sums import sum_of_rows
+from stream_app.format.row_hash.row_hashes import sum_of_rows
 from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable

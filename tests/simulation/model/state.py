@@ -38,7 +38,7 @@ class Rules:
     Attributes:
         keys: its primary key, and the partition where that is not a part of it; empty: it has none.
         crosses: the key lacks the partition.
-        hides_level_0: readers see rows when a compaction has lifted them.
+        hides_level0: readers see rows when a compaction has lifted them.
         records_unchanged: the changelog has an update with the same values.
         keeps_kind: a row keeps the kind with which it first came, as Paimon's first-row does.
         ignores_delete: the writer drops deletes.
@@ -49,7 +49,7 @@ class Rules:
     crosses: bool
     merge: Merge
     telling: Telling
-    hides_level_0: bool
+    hides_level0: bool
     records_unchanged: bool
     keeps_kind: bool
     ignores_delete: bool
@@ -66,7 +66,7 @@ def rules_of(schema: TableSchema) -> Rules:
         crosses=bool(lacking),
         merge=merge_of(options),
         telling=Telling(options.get("changelog-producer", "none")),
-        hides_level_0=by_vectors or options.get("merge-engine") == "first-row",
+        hides_level0=by_vectors or options.get("merge-engine") == "first-row",
         records_unchanged=options.get("changelog-producer.row-deduplicate") != "true",
         keeps_kind=options.get("merge-engine") == "first-row",
         ignores_delete=options.get("ignore-delete") == "true",
@@ -105,7 +105,7 @@ class State:
 
     Attributes:
         added: all rows, where there is no key.
-        level_0: by data file: changes of its keys, oldest first; older files stand first.
+        level0: by data file: changes of its keys, oldest first; older files stand first.
         above: rows by key above level 0.
         followed: rows by key of a follower of the changelog of full compactions.
         unrecorded: keys that were lifted since, with the bucket of each.
@@ -114,7 +114,7 @@ class State:
 
     rules: Rules
     added: Rows = field(default_factory=list)
-    level_0: dict[str, list[Change]] = field(default_factory=dict)
+    level0: dict[str, list[Change]] = field(default_factory=dict)
     above: dict[Row, Record] = field(default_factory=dict)
     followed: dict[Row, Record] = field(default_factory=dict)
     unrecorded: dict[Row, object] = field(default_factory=dict)
@@ -123,13 +123,13 @@ class State:
     def copy(self) -> State:
         """Return a copy."""
         return State(
-            self.rules, list(self.added), dict(self.level_0), dict(self.above), dict(self.followed),
+            self.rules, list(self.added), dict(self.level0), dict(self.above), dict(self.followed),
             dict(self.unrecorded), list(self.postponed),
         )  # fmt: skip
 
     def rows(self) -> Rows:
         """Return the rows that a reader sees."""
-        rows = self.above if self.rules.hides_level_0 else self.merged()
+        rows = self.above if self.rules.hides_level0 else self.merged()
         return in_order([*self.added, *map(values_of, rows.values())])
 
     def seen(self) -> Rows:
@@ -148,7 +148,7 @@ class State:
 
     def merged(self) -> dict[Row, Record]:
         """Rows by key, of all levels."""
-        changes = [change for file in self.level_0.values() for change in file]
+        changes = [change for file in self.level0.values() for change in file]
         return applied(self.rules, self.above, changes)
 
     def waiting(self) -> Sequence[object]:
@@ -158,7 +158,7 @@ class State:
         This is files of level 0 or without a bucket, and keys that were lifted without a changelog.
         """
         tells = self.rules.telling in (Telling.LIFTED, Telling.WHOLE)
-        files = self.level_0.items() if tells or self.rules.hides_level_0 else ()
+        files = self.level0.items() if tells or self.rules.hides_level0 else ()
         postponed = [names for names, changes in self.postponed if changes]
         return [*(name for name, changes in files if changes), *self.unrecorded, *postponed]
 
@@ -173,7 +173,7 @@ class State:
             return
         of_key = by_key(changes, self.rules.keys)
         for file, keys in files.items():
-            self.level_0[file] = [change for key in keys for change in of_key.pop(key)]
+            self.level0[file] = [change for key in keys for change in of_key.pop(key)]
         assert not of_key, f"no file has the keys {list(of_key)}"
 
     def postpone(self, changes: Iterable[Change], files: Iterable[str]) -> None:
@@ -195,19 +195,19 @@ class State:
 
     def rescale(self, gone: Sequence[DataFileMeta], came: Sequence[SplitFile]) -> None:
         """Files of a partition were split into those of other buckets; no row changes."""
-        level_0: dict[str, list[Change]] = {}
-        for old in self.level_0:
-            keys = {self._key(row) for _, row in self.level_0[old]}
+        level0: dict[str, list[Change]] = {}
+        for old in self.level0:
+            keys = {self._key(row) for _, row in self.level0[old]}
             parts = [file for file in came if file.keys <= keys and file.is_of(old, gone)]
             if not parts:
-                level_0[old] = self.level_0[old]
+                level0[old] = self.level0[old]
             for part in parts:
-                level_0[part.name] = [
-                    change for change in self.level_0[old] if self._key(change[1]) in part.keys
+                level0[part.name] = [
+                    change for change in self.level0[old] if self._key(change[1]) in part.keys
                 ]
-        rows = sum(map(len, level_0.values()))
-        assert rows == sum(map(len, self.level_0.values())), "a row of level 0 is lost, or double"
-        self.level_0 = level_0
+        rows = sum(map(len, level0.values()))
+        assert rows == sum(map(len, self.level0.values())), "a row of level 0 is lost, or double"
+        self.level0 = level0
         self.unrecorded |= {
             key: file.bucket for file in came for key in file.keys if key in self.unrecorded
         }
@@ -220,7 +220,7 @@ class State:
             whole: whether a bucket is compacted whole: nothing of it lies between level 0 and the
                 highest one.
         """
-        gone = {name: self.level_0.pop(name) for name in list(self.level_0) if name in files}
+        gone = {name: self.level0.pop(name) for name in list(self.level0) if name in files}
         before, changes = self.above, [change for file in gone.values() for change in file]
         bucket_of = {self._key(row): files[name] for name, file in gone.items() for _, row in file}
         self.above = applied(self.rules, before, changes)
@@ -247,9 +247,9 @@ class State:
     def take_away(self, goes: Callable[[Row], bool]) -> None:
         """Take rows out that nobody tells as changes."""
         self.added = [row for row in self.added if not goes(row)]
-        self.level_0 = {
+        self.level0 = {
             name: [change for change in file if not goes(values_of(change[1]))]
-            for name, file in self.level_0.items()
+            for name, file in self.level0.items()
         }
         self.postponed = [
             (names, [change for change in changes if not goes(values_of(change[1]))])

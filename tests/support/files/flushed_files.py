@@ -9,5 +9,5 @@ from stream_app.table.write.bucket_writer import BucketWriter
 def flushed_files(writer: BucketWriter, partition: bytes, bucket: int) -> BucketChange:
     """Flush a writer whose rows omit no value, and return the change of its bucket."""
     files = writer.prepare_commit()
-    assert not files.refused, "whole rows are not refused"
+    assert not files.refused_batches, "whole rows are not refused"
     return files.bucket_change(partition, bucket)

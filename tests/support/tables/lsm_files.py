@@ -85,9 +85,9 @@ class MemoryFiles:
     file_count: int = 0
     open_writers: int = 0
 
-    def data_writer(self, *, level: int, source: FileSource) -> MemoryFileWriter:
+    def data_writer(self, *, level: int, file_source: FileSource) -> MemoryFileWriter:
         self.open_writers += 1
-        return MemoryFileWriter(self, level, source, unique_keys=True)
+        return MemoryFileWriter(self, level, file_source, unique_keys=True)
 
     def changelog_writer(self, *, level: int = 0) -> MemoryFileWriter:
         self.open_writers += 1
@@ -115,7 +115,7 @@ class MemoryFiles:
         return key_order(self.key_types)(data)
 
     def store(
-        self, name: str, rows: pa.RecordBatch, level: int, source: FileSource
+        self, name: str, rows: pa.RecordBatch, level: int, file_source: FileSource
     ) -> DataFileMeta:
         """Keep rows (in key order) as a file."""
         assert name not in self.stored, name
@@ -134,7 +134,7 @@ class MemoryFiles:
             schema_id=0,
             level=level,
             delete_row_count=sum(kind & 1 for kind in rows.column(VALUE_KIND).to_pylist()),
-            file_source=source,
+            file_source=file_source,
         )
 
     def key_at(self, rows: pa.RecordBatch, index: int) -> bytes:
@@ -152,7 +152,7 @@ class MemoryFileWriter:
 
     files: MemoryFiles
     level: int
-    source: FileSource
+    file_source: FileSource
     unique_keys: bool
     gathered: list[pa.RecordBatch] = field(default_factory=list)
     done: list[DataFileMeta] = field(default_factory=list)
@@ -177,7 +177,7 @@ class MemoryFileWriter:
             part = rows.slice(start, limit).combine_chunks().to_batches()[0]
             self.files.file_count += 1
             name = f"{'data' if self.unique_keys else 'changelog'}-{self.files.file_count}"
-            self.done.append(self.files.store(name, part, self.level, self.source))
+            self.done.append(self.files.store(name, part, self.level, self.file_source))
         return tuple(self.done)
 
     def abort(self) -> None:

@@ -109,7 +109,7 @@ def test_what_is_known_already_is_not_written_again(tmp_path: Path) -> None:
     file.update(replace(file.state, epoch=3))
     (tmp_path / "job_state.json").unlink()
     file.update(replace(file.state, epoch=3))
-    assert files_in(file.folder) == []
+    assert files_in(file.checkpoint) == []
 
 
 def test_the_file_of_0_1_0_is_read_and_then_replaced(tmp_path: Path) -> None:
@@ -130,15 +130,15 @@ def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
     assert str(cut) == "the table orders: column at is a TIME\n  to fix: make it again"
     (tmp_path / "job_state.json").rename(tmp_path / "before")
     file.warn([cut])
-    assert files_in(file.folder) == ["before"], "it is known"
+    assert files_in(file.checkpoint) == ["before"], "it is known"
     (tmp_path / "before").rename(tmp_path / "job_state.json")
-    assert [warning.problem for warning in state_or_empty(file.folder).warnings] == [
+    assert [warning.problem for warning in state_or_empty(file.checkpoint).warnings] == [
         cut.problem,
         "no numbers",
     ]
-    JobStateFile(file.folder).begin("arrays")
-    assert state_or_empty(file.folder).warnings == (cut,), "each start finds the others again"
-    assert state_or_empty(file.folder).decoder == "arrays"
+    JobStateFile(file.checkpoint).begin("arrays")
+    assert state_or_empty(file.checkpoint).warnings == (cut,), "each start finds the others again"
+    assert state_or_empty(file.checkpoint).decoder == "arrays"
 
 
 def test_a_passing_warning_ends_with_its_cause(
@@ -151,10 +151,10 @@ def test_a_passing_warning_ends_with_its_cause(
     file.write_transient_warnings("callbacks", [lags])
     file.write_transient_warnings("callbacks", [lags])
     file.write_transient_warnings("services", [])
-    assert state_or_empty(file.folder).warnings == (stays, lags)
+    assert state_or_empty(file.checkpoint).warnings == (stays, lags)
     assert caplog.text.count("Iceberg's readers lag") == 1
     file.write_transient_warnings("callbacks", [])
-    assert state_or_empty(file.folder).warnings == (stays,)
+    assert state_or_empty(file.checkpoint).warnings == (stays,)
     file.write_transient_warnings("callbacks", [lags])
     assert caplog.text.count("Iceberg's readers lag") == 2
 
@@ -172,8 +172,8 @@ def test_a_crash_while_the_state_file_is_replaced_loses_nothing(tmp_path: Path) 
             assert seen in (-1, 8)
         again = JobStateFile(a_folder(path))
         again.update(replace(again.state, epoch=9))
-        assert state_or_empty(again.folder) == replace(OF_EARLIER, epoch=9)
-        assert files_in(again.folder) == ["job_state.json"]
+        assert state_or_empty(again.checkpoint) == replace(OF_EARLIER, epoch=9)
+        assert files_in(again.checkpoint) == ["job_state.json"]
         if not fault.has_struck:
             break
     assert operation >= 2
@@ -212,7 +212,7 @@ def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
     assert file.state.topic_ids == before["topic_ids"]
     assert file.state.source_tables_of() == before["tables"]
     file.update(replace(file.state, epoch=1))
-    assert files_in(file.folder) == ["job_state.json"]
+    assert files_in(file.checkpoint) == ["job_state.json"]
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedErro
 EXPIRY = ExpiryAnnouncement(
     start=3, end=7, end_list="manifest-list-a-0", tagged_ids=frozenset({4, 6})
 )
-ROLLBACK = RollbackAnnouncement(target=3, delta_lists={4: "manifest-list-a-1", 5: ""})
+ROLLBACK = RollbackAnnouncement(target_id=3, delta_lists={4: "manifest-list-a-1", 5: ""})
 ANNOUNCEMENTS: dict[str, tuple[Any, Any]] = {
     "expiry": (EXPIRY, ExpiryAnnouncement(start=3, end=9, end_list="manifest-list-b-0")),
-    "rollback": (ROLLBACK, RollbackAnnouncement(target=1, delta_lists={})),
+    "rollback": (ROLLBACK, RollbackAnnouncement(target_id=1, delta_lists={})),
 }
 KINDS: dict[str, Any] = {"expiry": ExpiryAnnouncement, "rollback": RollbackAnnouncement}
 FOLDERS = {"expiry": "tag/expiring", "rollback": "tag/rolling-back"}

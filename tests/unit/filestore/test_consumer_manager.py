@@ -26,10 +26,10 @@ def written_at(root: str, consumer_id: str, millis: int) -> None:
 
 
 def test_a_consumer_is_what_it_was_reset_to(manager: ConsumerManager) -> None:
-    assert manager.next_snapshot("search") is None
+    assert manager.next_snapshot_id("search") is None
     manager.reset("search", 3)
     manager.reset("search", 7)
-    assert manager.next_snapshot("search") == 7
+    assert manager.next_snapshot_id("search") == 7
     path = Path(manager.root, "consumer", "consumer-search")
     assert plain_object(path.read_text()) == {"nextSnapshot": 7}
     assert list(path.parent.iterdir()) == [path], "nothing temporary is left"
@@ -39,7 +39,9 @@ def test_consumers_are_listed_by_name_and_deleted(manager: ConsumerManager) -> N
     assert manager.consumers() == []
     manager.reset("b", 5)
     manager.reset("a", 2**40)
-    assert [(consumer.consumer_id, consumer.next_snapshot) for consumer in manager.consumers()] == [
+    assert [
+        (consumer.consumer_id, consumer.next_snapshot_id) for consumer in manager.consumers()
+    ] == [
         ("a", 2**40),
         ("b", 5),
     ]
@@ -61,15 +63,15 @@ def test_a_consumer_that_was_forgotten_stays_away_after_a_power_cut() -> None:
 
 
 def test_expiry_must_leave_what_the_slowest_living_consumer_wants(manager: ConsumerManager) -> None:
-    assert manager.min_next_snapshot(NOW, None) is None
+    assert manager.min_next_snapshot_id(NOW, None) is None
     manager.reset("idle", 3)
     manager.reset("alive", 9)
     written_at(manager.root, "idle", NOW - 60_001)
     written_at(manager.root, "alive", NOW - 60_000)
-    assert manager.min_next_snapshot(NOW, None) == 3
-    assert manager.min_next_snapshot(NOW, 60_001) == 3
-    assert manager.min_next_snapshot(NOW, 60_000) == 9
-    assert manager.min_next_snapshot(NOW, 1) is None
+    assert manager.min_next_snapshot_id(NOW, None) == 3
+    assert manager.min_next_snapshot_id(NOW, 60_001) == 3
+    assert manager.min_next_snapshot_id(NOW, 60_000) == 9
+    assert manager.min_next_snapshot_id(NOW, 1) is None
     assert [consumer.consumer_id for consumer in manager.expire(NOW, 60_000)] == ["idle"]
     assert [consumer.consumer_id for consumer in manager.consumers()] == ["alive"]
 
@@ -90,7 +92,7 @@ def test_a_damaged_consumer_stops_expiry_and_names_its_file(
     manager.reset("a", 1)
     Path(manager.root, "consumer", "consumer-a").write_text(text)
     with pytest.raises(CorruptFileError) as caught:
-        manager.min_next_snapshot(NOW, None)
+        manager.min_next_snapshot_id(NOW, None)
     assert caught.value.where.endswith("/consumer/consumer-a")
 
 

@@ -56,7 +56,7 @@ def rows(table: FileStoreTable, values: Sequence[dict[str, Any]], first: int = 0
 
 
 def write(table: FileStoreTable, *batches: pa.RecordBatch) -> tuple[DataFileMeta, ...]:
-    writer = files_of(table).data_writer(level=0, source=FileSource.APPEND)
+    writer = files_of(table).data_writer(level=0, file_source=FileSource.APPEND)
     for batch in batches:
         writer.write(batch)
     return writer.close()
@@ -142,7 +142,10 @@ def test_names_of_files(tmp_path: Path) -> None:
     table = a_table(tmp_path, **{"data-file.prefix": "d-", "changelog-file.prefix": "c-"})
     files = files_of(table)
     names = []
-    for writer in (files.changelog_writer(), files.data_writer(level=3, source=FileSource.COMPACT)):
+    for writer in (
+        files.changelog_writer(),
+        files.data_writer(level=3, file_source=FileSource.COMPACT),
+    ):
         writer.write(rows(table, [{"k": 1}]))
         [file] = writer.close()
         names.append(file.file_name)
@@ -155,7 +158,7 @@ def test_names_of_files(tmp_path: Path) -> None:
 
 def test_an_abort_leaves_nothing(tmp_path: Path) -> None:
     table = a_table(tmp_path, target_file_size="1 kb")
-    writer = files_of(table).data_writer(level=0, source=FileSource.APPEND)
+    writer = files_of(table).data_writer(level=0, file_source=FileSource.APPEND)
     for start in range(0, 600, 200):
         values = [{"k": start + k, "s": f"{k * 7919:060x}"} for k in range(200)]
         writer.write(rows(table, values))
@@ -170,7 +173,7 @@ def test_a_failure_and_an_abort_leave_nothing(tmp_path: Path, fault_index: int) 
     whole = a_table(tmp_path, target_file_size="1 kb")
     fault = Fault(number=fault_index, mode="half")
     table = replace(whole, file_io=FaultyFileIO(fault=fault))
-    writer = files_of(table).data_writer(level=0, source=FileSource.APPEND)
+    writer = files_of(table).data_writer(level=0, file_source=FileSource.APPEND)
     values = [{"k": k, "s": f"{k * 7919:060x}"} for k in range(400)]
     with pytest.raises(InjectedError):
         _write_and_close(writer, [rows(table, values[:200]), rows(table, values[200:])])

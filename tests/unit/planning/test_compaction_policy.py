@@ -82,6 +82,6 @@ def test_a_simulation_writes_each_byte_once_at_least_and_keeps_to_the_trigger(
     rules: UniversalCompaction, size: int, num_levels: int
 ) -> None:
     for updates in (True, False):
-        cost = simulate(rules, num_levels, size, flush_count=2 * size, updates=updates)
+        cost = simulate(rules, num_levels, size, count_max=2 * size, updates=updates)
         assert cost.writes >= 1
         assert 1 <= cost.runs <= rules.run_count_trigger + 1

@@ -197,7 +197,7 @@ def _make_follow(
     has_progress = (
         args.consumer is not None
         and not args.ignore_progress
-        and table.consumers.next_snapshot(args.consumer) is not None
+        and table.consumers.next_snapshot_id(args.consumer) is not None
     )
     if not has_progress:
         check_start(table, start, follow=args.follow)

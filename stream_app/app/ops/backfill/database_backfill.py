@@ -46,7 +46,7 @@ from stream_app.app.ops.source_comparison.table_side import TableSide, newest_si
 from stream_app.checkpoint.load_plan import LoadPart
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.format.row_hash.key_groups import HashedRows, group_by_key, key_texts
-from stream_app.format.row_hash.row_sums import row_hashes
+from stream_app.format.row_hash.row_hashes import row_hashes
 from stream_app.process.local_disk import scratch_folder
 from stream_app.spark.load.database_row_reader import DatabaseRowReader
 from stream_app.table.check.source_check import SourceCheck

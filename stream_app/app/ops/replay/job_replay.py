@@ -181,7 +181,7 @@ class _DatabaseRecordReplays:
 
 def _finished_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]:
     """Return the offsets up to which the job has finished each partition for a table."""
-    state = state_or_empty(epoch_log.folder)
+    state = state_or_empty(epoch_log.checkpoint)
     if state.epoch < 0:
         return {}
     held_table = state.held_tables.get(name)

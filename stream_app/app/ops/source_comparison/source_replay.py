@@ -87,8 +87,8 @@ class SourceReplay:
     def finish(self) -> None:
         """Write the remaining changes, and record rows that the writer refuses as bad records."""
         self.flush()
-        if refused_rows := self._source_check.source_rows.refused:
-            self._omissions.add_bad(bad_records_of_refused(refused_rows))
+        if refused_batches := self._source_check.source_rows.refused_batches:
+            self._omissions.add_bad(bad_records_of_refused(refused_batches))
 
 
 def source_replay_pipeline(

@@ -240,7 +240,7 @@ def snapshot_chart(
     for tag in tags:
         marks[tag.snapshot.snapshot_id].append(f"tag {tag.name}")
     for consumer in consumers:
-        marks[consumer.next_snapshot].append(f"consumer {consumer.consumer_id}")
+        marks[consumer.next_snapshot_id].append(f"consumer {consumer.consumer_id}")
     records = [abs(snapshot.delta_record_count or 0) for snapshot in shown_snapshots]
     axis = log_axis(max(records, default=0), short_number)
     step = 100 / max(len(shown_snapshots), _BARS_MIN)

@@ -1,1 +1,1 @@
-"""Hashes rows by machine code. Start with `hashed_columns`; `row_sums` alone loads it."""
+"""Hashes rows by machine code. Start with `hashed_columns`; `row_hashes` alone loads it."""

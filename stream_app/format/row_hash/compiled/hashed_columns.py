@@ -1,6 +1,6 @@
 """Hashes the rows of columns by machine code: their canonical texts, piece by piece, and MD5.
 
-`row_sums` loads it. The texts of a piece stay in a core's cache.
+`row_hashes` loads it. The texts of a piece stay in a core's cache.
 """
 
 from __future__ import annotations

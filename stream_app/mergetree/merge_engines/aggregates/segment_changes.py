@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.errors import MergeError
-from stream_app.model.schema.merge.refused_rows import cannot_retract
+from stream_app.model.schema.merge.refusal_rules import cannot_retract
 
 ANY_COLUMN = "<column>"
 """Stands for the column's name in errors of a function, which does not know the column."""

@@ -88,7 +88,7 @@ class AppendCompactCoordinator:
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Do nothing: the planner finds files by itself."""
 
-    def adapt(self, bounds: PolicyBounds) -> None:
+    def adapt(self, policy_bounds: PolicyBounds) -> None:
         """Do nothing: files without a key are not sorted runs, so they have no rules."""
 
     def policy_of(self, bucket_id: BucketId) -> str | None:  # noqa: ARG002
@@ -135,11 +135,11 @@ class AppendCompactCoordinator:
             self.planner_runner.begin(begun_names | self.failures.skipped_files(), failed_tasks)
         return begun_count
 
-    def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
+    def trigger_full(self, full_bounds: FullBounds) -> set[BucketId]:
         """Begin compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error(self.table.location)
-        self.planner_runner.limit_snapshots(bounds.last_snapshot_id)
+        self.planner_runner.limit_snapshots(full_bounds.last_snapshot_id)
         self._begin_tasks()
         return set()
 

@@ -136,9 +136,9 @@ class AppendCompactPlanner:
             ]
             if (sub_coordinator := self._sub_coordinators.get(partition)) is not None:
                 self._sub_coordinators[partition] = sub_coordinator.without_files(names)
-        index_files = _index_files(self.table.schema, self._deletions)
+        index_file_names = _index_file_names(self.table.schema, self._deletions)
         tasks, self._sub_coordinators = plan_round(
-            self._sub_coordinators, small_files, pack_rules(self.table.schema), index_files
+            self._sub_coordinators, small_files, pack_rules(self.table.schema), index_file_names
         )
         # While a snapshot is partly read, some of its deletions are unknown.
         seen_id = (self._next_id or 1) - (1 if self._entries is None else 2)
@@ -235,10 +235,10 @@ def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) 
     return deleted_count is None or deleted_count > file.row_count * max_share
 
 
-def _index_files(schema: TableSchema, deletions: Deletions) -> dict[str, str] | None:
+def _index_file_names(schema: TableSchema, deletions: Deletions) -> dict[str, str] | None:
     if not schema.core_options.merges_by_vectors:
         return None
-    return {name: index_file for name, (index_file, _) in deletions.items()}
+    return {name: index_file_name for name, (index_file_name, _) in deletions.items()}
 
 
 def small_file_requests(
@@ -261,6 +261,6 @@ def small_file_requests(
         if is_candidate(table.schema, entry.file, deletions):
             small_files.setdefault(entry.partition, []).append(entry.file)
     tasks, _ = plan_round(
-        {}, small_files, pack_rules(table.schema), _index_files(table.schema, deletions)
+        {}, small_files, pack_rules(table.schema), _index_file_names(table.schema, deletions)
     )
     return [append_request(partition, 0, files, SMALL_FILES) for partition, files in tasks]

@@ -69,7 +69,7 @@ def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChan
     )
     bucket_files = table.bucket_files(*bucket_id)
     writer = bucket_files.row_writer(
-        first_sequence_number=files[0].min_sequence_number, source=FileSource.COMPACT
+        first_sequence_number=files[0].min_sequence_number, file_source=FileSource.COMPACT
     )
     rows = _live_rows(bucket_files, files, vectors)
     if request.order is not None:

@@ -118,12 +118,12 @@ def bucketed_append_manager(
     """Return the manager of a bucket of a table without a primary key."""
     partition, bucket = bucket_id
     # Files above level 0 were clustered by another engine, and stay.
-    level_0_files = [file for file in live_bucket.files if file.level == 0]
-    picker = NeighbourPicker(table.schema, files_in_row_order(level_0_files))
+    level0_files = [file for file in live_bucket.files if file.level == 0]
+    picker = NeighbourPicker(table.schema, files_in_row_order(level0_files))
     return CompactManager(
         partition=partition,
         bucket=bucket,
-        levels=Levels(level_0_files, num_levels=1, key_of=table.key_of),
+        levels=Levels(level0_files, num_levels=1, key_of=table.key_of),
         picker=None if table.options[WRITE_ONLY] else picker,
         stop_trigger=None,
         total_buckets=live_bucket.total_buckets,

@@ -83,7 +83,7 @@ class BucketCoordinator:
         missing_buckets = {bucket_id for bucket_id in buckets if bucket_id not in self._managers}
         live_buckets: dict[BucketId, LiveBucket] = {}
         if unread_buckets := missing_buckets - self._idle_buckets.buckets:
-            live_buckets = files_by_bucket(
+            live_buckets = read_live_buckets(
                 self.table, snapshot, unread_buckets | self._neighbours(missing_buckets)
             )
         for bucket_id in missing_buckets:
@@ -106,9 +106,9 @@ class BucketCoordinator:
         """Compact only these partitions."""
         self._partitions = frozenset(partitions)
 
-    def adapt(self, bounds: PolicyBounds) -> None:
+    def adapt(self, policy_bounds: PolicyBounds) -> None:
         """See `CompactCoordinator.adapt`."""
-        self._policy = AutoPolicy(self.table, bounds)
+        self._policy = AutoPolicy(self.table, policy_bounds)
 
     def policy_of(self, bucket_id: BucketId) -> str | None:
         """See `CompactCoordinator.policy_of`."""
@@ -167,14 +167,14 @@ class BucketCoordinator:
                 self.failures.forget(bucket_id)
         return begun_count
 
-    def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
+    def trigger_full(self, full_bounds: FullBounds) -> set[BucketId]:
         """Begin full compactions, and return the buckets whose compaction must begin later.
 
         In these buckets a compaction runs, or a failed one waits for its retry.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         later_buckets = set()
-        for bucket_id in bounds.buckets:
+        for bucket_id in full_bounds.buckets:
             manager = self._managers[bucket_id]
             if manager.begun_compaction is not None or self.failures.must_wait(bucket_id):
                 later_buckets.add(bucket_id)
@@ -286,8 +286,8 @@ class BucketCoordinator:
 
     def _read_levels(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         self._idle_buckets.clear()
-        for bucket_id, files in files_by_bucket(self.table, snapshot, buckets).items():
-            fresh_manager = self.manager_of(self.table, bucket_id, files)
+        for bucket_id, live_bucket in read_live_buckets(self.table, snapshot, buckets).items():
+            fresh_manager = self.manager_of(self.table, bucket_id, live_bucket)
             self._managers[bucket_id].restore(fresh_manager.levels, fresh_manager.total_buckets)
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
@@ -296,7 +296,7 @@ class BucketCoordinator:
                 yield manager.begun_compaction.future
 
 
-def files_by_bucket(
+def read_live_buckets(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
 ) -> dict[BucketId, LiveBucket]:
     """Return the live files of each bucket, perhaps none; None selects all buckets with files."""

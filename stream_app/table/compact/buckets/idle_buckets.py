@@ -45,9 +45,9 @@ class IdleBuckets:
         """The buckets whose files are kept."""
         return self._packed.keys()
 
-    def keep(self, files_by_bucket: Mapping[BucketId, LiveBucket]) -> None:
+    def keep(self, live_buckets: Mapping[BucketId, LiveBucket]) -> None:
         """Add the files of further buckets."""
-        for bucket_id, (total_buckets, files) in files_by_bucket.items():
+        for bucket_id, (total_buckets, files) in live_buckets.items():
             self._packed[bucket_id] = total_buckets, pack_metadata(files)
         kept_bytes = 0
         newest_first = reversed(list(self._packed.items()))

@@ -112,7 +112,7 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
             table,
             live_entries,
             bucket_id,
-            deleted_files=removed_names,
+            deleted_names=removed_names,
             deleted_rows=deleted_vectors,
         )
     except BaseException:
@@ -129,19 +129,19 @@ def _higher_level_lookup(
     if _needs_keys_only(table):
         columns, system_columns = table.schema.key_type, frozenset()
     bucket_id = request.bucket_id
-    level_0_files = [file for file in request.unit.files if file.level == 0]
-    reader = LookupReader(
+    level0_files = [file for file in request.unit.files if file.level == 0]
+    row_reader = LookupReader(
         table=table,
         bucket_id=bucket_id,
         columns=columns,
         system_columns=system_columns,
-        keys=lambda: keys_of_files(table, bucket_id, level_0_files),
-        key_count=sum(file.row_count for file in level_0_files),
+        keys=lambda: keys_of_files(table, bucket_id, level0_files),
+        key_count=sum(file.row_count for file in level0_files),
         vectors=vectors,
         copies=lookup_copies(table),
     )
     layout = table.layout(columns, system_columns=system_columns)
-    return HigherLevelLookup(layout, reader, request.files_above, table.key_of)
+    return HigherLevelLookup(layout, row_reader, request.files_above, table.key_of)
 
 
 def _needs_keys_only(table: FileStoreTable) -> bool:

@@ -61,13 +61,13 @@ def _new_rewrite_predicate(table: FileStoreTable) -> Callable[[], Callable[[Data
         return lambda: has_expired_rows
 
     def predicate_of_pick() -> Callable[[DataFileMeta], bool]:
-        marked_files = functools.cache(lambda: _marked_files(table))
-        return lambda file: file.file_name in marked_files() or has_expired_rows(file)
+        marked_names = functools.cache(lambda: _marked_names(table))
+        return lambda file: file.file_name in marked_names() or has_expired_rows(file)
 
     return predicate_of_pick
 
 
-def _marked_files(table: FileStoreTable) -> frozenset[str]:
+def _marked_names(table: FileStoreTable) -> frozenset[str]:
     """Return the names of files of which the latest snapshot's deletion vectors mark rows."""
     latest_snapshot = table.snapshots.latest()
     if latest_snapshot is None:

@@ -97,12 +97,12 @@ def conflict(case: Case) -> str:
     index = lines.index("commit")
     base, history = snapshots_of(lines[:index])
     changes = [entry_of(line) for line in lines[index + 1 :]]
-    lookup_files = []
+    bucket_lookups = []
     if "output" in case.args:
-        files = frozenset(filter(None, case.args["looked-up"].split(",")))
-        searched = LookupFiles(output_level=int(case.args["output"]), files=files)
-        lookup_files = [(changes[0].bucket_id, searched)]
-    conflicts = find_conflicts(live_entries(base), changes, int_key_of, lookup_files)
+        names = frozenset(filter(None, case.args["looked-up"].split(",")))
+        searched = LookupFiles(output_level=int(case.args["output"]), names=names)
+        bucket_lookups = [(changes[0].bucket_id, searched)]
+    conflicts = find_conflicts(live_entries(base), changes, int_key_of, bucket_lookups)
     verdict = []
     for clash in conflicts:
         message, fix = cause_and_fix(clash, reversed(history))
@@ -169,15 +169,15 @@ def names_in(case: Case, key: str) -> list[str]:
 def rewrite(case: Case) -> str:
     rewritten = choose_rewrites(
         [index_entry_of(line) for line in case.input_lines],
-        deleted_files=names_in(case, "gone"),
-        changed_files=names_in(case, "changed"),
+        deleted_names=names_in(case, "gone"),
+        changed_names=names_in(case, "changed"),
         needs_one_file="in-one-file" in case.args,
     )
     lines = []
     for file in rewritten:
-        moves = f", {' '.join(file.moved_files)} move{'s' if len(file.moved_files) == 1 else ''}"
+        moves = f", {' '.join(file.moved_names)} move{'s' if len(file.moved_names) == 1 else ''}"
         lines.append(
-            f"{file.entry.index_file.file_name} goes" + (moves if file.moved_files else "")
+            f"{file.entry.index_file.file_name} goes" + (moves if file.moved_names else "")
         )
     return "\n".join(lines) or "nothing"
 
@@ -192,8 +192,8 @@ def index_conflicts(case: Case) -> str:
     conflict = index_conflict(
         base,
         changes,
-        deleted_files=names_in(case, "deleted"),
-        live_files=names_in(case, "live"),
+        deleted_names=names_in(case, "deleted"),
+        live_names=names_in(case, "live"),
         needs_one_file="in-one-file" in case.args,
     )
     return conflict or "may be committed"

@@ -52,7 +52,7 @@ def rounds(case: Case) -> str:
         min_file_num=int(case.args["at-least"]),
     )
     subs: dict[bytes, SubCoordinator] = {}
-    index_files: dict[str, str] = {}
+    index_file_names: dict[str, str] = {}
     shown = []
     for number, line in enumerate(case.input_lines, 1):
         new_files = {}
@@ -63,14 +63,14 @@ def rounds(case: Case) -> str:
             partition: [replace(file, file_name=file.file_name.partition("@")[0]) for file in files]
             for partition, files in new_files.items()
         }
-        index_files |= {
+        index_file_names |= {
             name: index_file
             for files in new_files.values()
             for name, bucket, index_file in (file.file_name.partition("@") for file in files)
             if bucket
         }
         has_deletions = "deletions" in case.args
-        tasks, subs = plan_round(subs, plain, rules, index_files if has_deletions else None)
+        tasks, subs = plan_round(subs, plain, rules, index_file_names if has_deletions else None)
         units = [f"compact {partition.decode()}: {names(files)}" for partition, files in tasks]
         units += [
             f"{partition.decode()} waits: {names(sub.files)} (age {sub.age})"

@@ -70,10 +70,10 @@ def version(number: int) -> IcebergMetadata:
 
 
 def manifest(number: int, live: int) -> IcebergManifest:
-    files = {status: 0 for status in EntryStatus} | {EntryStatus.EXISTING: live}
+    counts = {status: 0 for status in EntryStatus} | {EntryStatus.EXISTING: live}
     return IcebergManifest(
         path=str(number), length=_KILOBYTE, content=ManifestContent.DATA, sequence_number=1,
-        min_sequence_number=1, snapshot_id=1, files=files, rows=files,
+        min_sequence_number=1, snapshot_id=1, file_counts=counts, row_counts=counts,
     )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def _range(case: Case) -> str:
     else:
         latest = int(fields["latest"])
         dropped_range = changelog_range(
-            numbers, retention, latest_snapshot_id=latest, protected_from=consumer, **arguments
+            numbers, retention, latest_snapshot_id=latest, unread_id=consumer, **arguments
         )
     times = f" (asked for the times of {len(timed_ids)})" if "time" in fields else ""
     going = (

@@ -129,21 +129,21 @@ def _rollback(case: Case) -> str:
     ahead = (word.split(":") for word in case.args.get("consumers", "").split(",") if word)
     versions = rollback_versions(
         int(case.args["target"]),
-        snapshots=_numbers(case.args.get("snapshots", "")),
-        changelogs=_numbers(case.args.get("changelogs", "")),
-        tags={name: int(number) for name, number in named},
+        snapshot_ids=_numbers(case.args.get("snapshots", "")),
+        changelog_ids=_numbers(case.args.get("changelogs", "")),
+        tagged_ids={name: int(number) for name, number in named},
         consumers=[
-            Consumer(consumer_id=name, next_snapshot=int(number), modified_ms=0)
+            Consumer(consumer_id=name, next_snapshot_id=int(number), modified_ms=0)
             for name, number in ahead
         ],
     )
     if versions.is_empty():
         return "nothing to do"
     lines = [
-        ("written again", [versions.target] if versions.is_restored else []),
-        ("snapshots", versions.snapshots),
-        ("changelogs", versions.changelogs),
-        ("tags", versions.tags),
+        ("written again", [versions.target_id] if versions.is_restored else []),
+        ("snapshots", versions.snapshot_ids),
+        ("changelogs", versions.changelog_ids),
+        ("tags", versions.tag_names),
         ("cut consumers", [consumer.consumer_id for consumer in versions.consumers]),
     ]
     return "\n".join(f"{part}: {' '.join(map(str, going))}" for part, going in lines if going)

@@ -76,7 +76,7 @@ def test_announced_expiry() -> None:
 def _rollback(line: str) -> RollbackAnnouncement:
     fields = _words(line)
     delta_lists = {int(number): number for number in fields["going"].split(",")}
-    return RollbackAnnouncement(target=int(fields["to"]), delta_lists=delta_lists)
+    return RollbackAnnouncement(target_id=int(fields["to"]), delta_lists=delta_lists)
 
 
 def _rollback_states(case: Case) -> str:
@@ -90,7 +90,7 @@ def _rollback_states(case: Case) -> str:
     ]
     expiries = [_expiry(line) for line in lines if line.startswith("expiry")]
     rollbacks = [
-        f"rolling back to {rollback.target}"
+        f"rolling back to {rollback.target_id}"
         f"{', begun' if rollback_has_begun(rollback, newest) else ''}"
         for rollback in applying
     ]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.format.row_hash.row_sums import row_hashes
+from stream_app.format.row_hash.row_hashes import row_hashes
 from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.machine_code.loaded_code import loaded_code
 from stream_app.model.schema.data_type import parse_columns

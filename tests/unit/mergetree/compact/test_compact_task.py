@@ -82,8 +82,8 @@ class LoggingRewriter(CompactRewriter):
     ) -> WrittenFiles:
         rewritten = super().rewrite(sections, output_level=output_level, drop_deletes=drop_deletes)
         changelog = self.file_access.changelog_writer()
-        changelog.write(next(self.file_access.read(rewritten.data[0])))
-        return WrittenFiles(rewritten.data, changelog.close())
+        changelog.write(next(self.file_access.read(rewritten.added_files[0])))
+        return WrittenFiles(rewritten.added_files, changelog.close())
 
 
 def logging_task(files: MemoryFiles, metas: list[DataFileMeta]) -> CompactTask:

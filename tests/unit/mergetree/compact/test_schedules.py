@@ -110,7 +110,7 @@ class BucketModel:
         for batch in batches_of(rows, self.shape, 10):
             writer.write(batch)
         self.arrived += numbered(rows, len(self.arrived))
-        for file in writer.prepare_commit().data:
+        for file in writer.prepare_commit().added_files:
             self.manager.add_new_file(file, None)
 
     def trigger(self, *, full: bool) -> None:

@@ -51,7 +51,7 @@ class TableOfVersions:
     """The rows of one bucket, in memory."""
 
     def __init__(self, untracked: frozenset[str] = frozenset()) -> None:
-        self.rule = replace(RULE, columns=replace(COLUMNS, untracked_columns=untracked))
+        self.rule = replace(RULE, history_columns=replace(COLUMNS, untracked_columns=untracked))
         self.rows = pa.RecordBatch.from_pylist([], schema=SCHEMA)
         self.hidden = HiddenInMemory(SCHEMA, "since")
         self.number = 0

@@ -81,11 +81,11 @@ def test_what_is_written_is_what_a_dict_holds(shape: Shape, data: st.DataObject)
         assert list(Path(folder).iterdir()) == [], "no spill file stays"
     arrived = numbered(rows, 100)
     assert writer.next_sequence_number == 100 + len(rows)
-    merged = merged_view(result.data, files, Deduplicate())
+    merged = merged_view(result.added_files, files, Deduplicate())
     expected = newest(arrived, shape)
     assert {key_in(shape)(row): row for row in merged} == expected
     assert len(merged) == len(expected)
-    assert {file.level for file in result.data} <= {0}
+    assert {file.level for file in result.added_files} <= {0}
     logged = files.rows_of(result.changelog)
     assert by_key(logged, shape) == (in_order_of_age(arrived, shape) if changelog else {})
 
@@ -124,7 +124,7 @@ def test_ignored_kinds_take_no_sequence_number(rows: list[dict[str, Any]]) -> No
     for batch in batches_of(rows, INT, 7):
         writer.write(batch)
     numbered_rows = numbered([row for row in rows if row[VALUE_KIND] in (0, 2)], 100)
-    merged = merged_view(writer.prepare_commit().data, files, Deduplicate())
+    merged = merged_view(writer.prepare_commit().added_files, files, Deduplicate())
     assert {key_in(INT)(row): row for row in merged} == newest(numbered_rows, INT)
 
 
@@ -136,15 +136,15 @@ def some_rows(count: int, text: str = "v") -> Iterator[pa.RecordBatch]:
 def test_nothing_written_makes_no_file() -> None:
     writer = writer_of(INT, INT.files(), limit=1_000, changelog=True)
     result = writer.prepare_commit()
-    assert result.data == result.changelog == ()
+    assert result.added_files == result.changelog == ()
 
 
 def test_files_are_handed_over_once() -> None:
     writer = writer_of(INT, INT.files(), limit=1_000_000)
     for batch in some_rows(5):
         writer.write(batch)
-    assert len(writer.prepare_commit().data) == 1
-    assert writer.prepare_commit().data == ()
+    assert len(writer.prepare_commit().added_files) == 1
+    assert writer.prepare_commit().added_files == ()
 
 
 def test_a_full_buffer_without_spill_makes_further_files(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_full_buffer_without_spill_makes_further_files(tmp_path: Path) -> None
     writer = writer_of(INT, files, limit=1_000, spillable=False, spill_parent=str(tmp_path))
     for batch in some_rows(100):
         writer.write(batch)
-    written = writer.prepare_commit().data
+    written = writer.prepare_commit().added_files
     assert len(written) > 1
     assert [file.min_sequence_number for file in written] == sorted(
         file.min_sequence_number for file in written
@@ -164,7 +164,7 @@ def test_a_large_batch_does_not_go_past_a_full_buffer() -> None:
     rows = [{VALUE_KIND: 0, "k": number, "v": "v"} for number in range(1000)]
     (batch,) = batches_of(rows, INT, 1000)
     writer.write(batch)
-    written = writer.prepare_commit().data
+    written = writer.prepare_commit().added_files
     assert max(file.file_size for file in written) <= 1_250
 
 
@@ -173,7 +173,7 @@ def test_with_spill_one_flush_makes_one_file() -> None:
     for batch in some_rows(1000):
         writer.write(batch)
     assert writer.buffer.spilled_bytes > 0
-    assert len(writer.prepare_commit().data) == 1
+    assert len(writer.prepare_commit().added_files) == 1
 
 
 def test_a_spill_limit_that_is_reached_makes_a_further_file() -> None:
@@ -186,7 +186,7 @@ def test_a_spill_limit_that_is_reached_makes_a_further_file() -> None:
         writer.write(batch)
         spilled.append(writer.buffer.spilled_bytes)
     assert 800_000 < max(spilled) <= 1_600_000
-    written = writer.prepare_commit().data
+    written = writer.prepare_commit().added_files
     assert len(written) > 1
     assert sum(file.row_count for file in written) == 6_000
 
@@ -243,6 +243,6 @@ def test_sequence_numbers_of_a_file_are_those_of_its_rows() -> None:
     writer = writer_of(INT, files, limit=1_000_000)
     for batch in some_rows(3):
         writer.write(batch)
-    (file,) = writer.prepare_commit().data
+    (file,) = writer.prepare_commit().added_files
     assert (file.min_sequence_number, file.max_sequence_number) == (100, 102)
     assert [row[SEQUENCE_NUMBER] for row in files.rows_of([file])] == [100, 101, 102]

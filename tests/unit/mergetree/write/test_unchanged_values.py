@@ -93,14 +93,14 @@ def written(
         writer.write(batch_of(rows, first))
         first += len(rows)
     result = writer.prepare_commit()
-    shown = files.rows_of(result.changelog if changelog else result.data)
+    shown = files.rows_of(result.changelog if changelog else result.added_files)
     texts = [
         f"{RowKind(row[VALUE_KIND]).short} {row['k']} {row['a']} {row['b']}"
         for row in sorted(shown, key=lambda row: row["_SEQUENCE_NUMBER"])
     ]
     refused = [
         f"{row[MESSAGE_COLUMN]}: {row['reason']}"
-        for part in result.refused
+        for part in result.refused_batches
         for row in part.to_pylist()
     ]
     return texts, refused, table

@@ -333,7 +333,7 @@ def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) ->
     stream = a_stream(table.path, consumer_id="spark")
     offset = stream.latestOffset()
     stream.commit(offset)
-    assert table.table.consumers.next_snapshot("spark") == 4
+    assert table.table.consumers.next_snapshot_id("spark") == 4
     table.commit(("+I", row(4, "a")))
     assert micro_batches(a_stream(table.path, consumer_id="spark"), "k", "v") == [[(4, "a")]]
 

@@ -78,7 +78,7 @@ def test_a_query_on_a_quiet_table_is_not_forgotten(tmp_path: Path) -> None:
         clock.millis = TIME_MS + 1000 * seconds
         assert look(waiting) == says_so, seconds
     assert look(query()), "one that goes on after a restart says so at once"
-    assert table.table.consumers.next_snapshot("spark") == 4
+    assert table.table.consumers.next_snapshot_id("spark") == 4
     table.table.consumers.delete("spark")
     query().latestOffset()
     assert not written.exists(), "a forgotten consumer holds nothing before it has read"

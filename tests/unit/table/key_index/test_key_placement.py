@@ -149,7 +149,7 @@ def test_a_row_that_leaves_a_value_out_cannot_move(tmp_path: Path) -> None:
         for row in part.to_pylist()
     }
     assert places == {(1, 1), (1, 2), (3, 2)}
-    [refused] = assigner.placement.refused
+    [refused] = assigner.placement.refused_batches
     assert refused.column(MESSAGE_COLUMN).to_pylist() == [{"offset": 1}]
     [reason] = refused.column(REASON).to_pylist()
     assert "the row moves to another partition" in reason
@@ -193,7 +193,7 @@ def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
         for part in parts:
             write.write(BucketId(b"", 0), part)
         job.publish(write.prepare_commit())
-    assert write.refused == []
+    assert write.refused_batches == []
     rows = sorted((row["id"], row["p"], row["v"]) for row in read_rows(table))
     assert rows == [(0, "c", 3), (1, "a", 2), (2, "b", 4)]
 

@@ -12,7 +12,7 @@ from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.analyze.analysis import analyze, analyzed_columns
-from stream_app.table.analyze.row_checksum import publish_row_checksum
+from stream_app.table.analyze.checksum_restoration import publish_row_checksum
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.sum_record_of_snapshot import base_sum_record

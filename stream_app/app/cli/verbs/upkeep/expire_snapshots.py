@@ -140,10 +140,10 @@ def _range_text(noun: str, snapshot_ids: Sequence[int]) -> str:
 
 
 def _file_lines(files: FilesToDelete) -> Iterator[str]:
-    metadata = [files.manifests, files.indexes, files.statistics, files.lists]
+    metadata = [files.manifests, files.index_files, files.statistics, files.lists]
     yield (
-        f"  {count_text(len(files.data), 'data file')}, "
-        f"{count_text(len(files.changelogs), 'changelog file')}, "
+        f"  {count_text(len(files.data_files), 'data file')}, "
+        f"{count_text(len(files.changelog_files), 'changelog file')}, "
         f"{count_text(sum(map(len, metadata)), 'file')} of metadata: {size_text(files.byte_count)}"
     )
 

@@ -58,16 +58,16 @@ def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
         + (": it has expired, and its tag restores it" if versions.is_restored else "")
     )
     for noun, ids in (
-        ("snapshots", versions.snapshots),
-        ("long-lived changelogs", versions.changelogs),
+        ("snapshots", versions.snapshot_ids),
+        ("long-lived changelogs", versions.changelog_ids),
     ):
         if ids:
             yield f"  {noun} to delete: {len(ids)}, from {ids[-1]} to {ids[0]}"
-    if versions.tags:
-        yield f"  tags to delete: {', '.join(versions.tags)}"
+    if versions.tag_names:
+        yield f"  tags to delete: {', '.join(versions.tag_names)}"
     if versions.consumers:
         names = ", ".join(
-            f"{consumer.consumer_id} (at {consumer.next_snapshot})"
+            f"{consumer.consumer_id} (at {consumer.next_snapshot_id})"
             for consumer in versions.consumers
         )
         yield f"  consumers that are ahead: {names}"
@@ -94,8 +94,8 @@ def run(args: argparse.Namespace) -> int:
         roll_back(table, plan, resets_consumers=args.force)
         versions, files = plan.versions, plan.files
         yield (
-            f"rolled back to snapshot {versions.target}: "
-            f"{count_text(len(versions.snapshots), 'snapshot')}, "
+            f"rolled back to snapshot {versions.target_id}: "
+            f"{count_text(len(versions.snapshot_ids), 'snapshot')}, "
             f"{count_text(files.count, 'file')}, {size_text(files.byte_count)}"
         )
 

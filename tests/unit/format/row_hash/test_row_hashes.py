@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.row_hash.md5_lanes import md5_lanes
-from stream_app.format.row_hash.row_sums import sum_of_changes, sum_of_rows
+from stream_app.format.row_hash.row_hashes import sum_of_changes, sum_of_rows
 from stream_app.format.row_hash.row_texts import readable_texts, row_texts
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.schema.data_type import parse_columns

@@ -33,8 +33,8 @@ RETRACTS = frozenset({RowKind.UPDATE_BEFORE, RowKind.DELETE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedRows:
-    """Rows that cannot be merged, and options with which they can.
+class RefusalRule:
+    """A rule about rows that cannot be merged, and options with which they can.
 
     Attributes:
         kinds: the kinds of the rows.
@@ -59,12 +59,12 @@ class RetractNotice:
     fix: str
 
 
-OF_FIRST_ROW = RefusedRows(
+OF_FIRST_ROW = RefusalRule(
     kinds=RETRACTS,
     problem="merge-engine = first-row cannot take a row of kind -U or -D",
     fix="set ignore-delete = true to leave such rows out",
 )
-OF_PARTIAL_UPDATE = RefusedRows(
+OF_PARTIAL_UPDATE = RefusalRule(
     kinds=RETRACTS,
     problem="merge-engine = partial-update cannot take a row of kind -U or -D by itself",
     fix="set ignore-delete = true to leave deletes out; or partial-update.remove-record-on-"
@@ -73,12 +73,12 @@ OF_PARTIAL_UPDATE = RefusedRows(
 )
 
 
-def refused_rows(
+def refusal_rules(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
-) -> tuple[RefusedRows, ...]:
-    """Return the rows that a writer must not commit, for a table with a key and without problems.
+) -> tuple[RefusalRule, ...]:
+    """Return the rules about rows that a writer must not commit to a table with a key.
 
-    Rows that the options drop before writing are not among them.
+    The table has no problems. Rows that the options drop before writing are not among them.
     """
     core = CoreOptions(options)
     if core[IGNORE_DELETE]:
@@ -102,15 +102,15 @@ def refused_rows(
     )
 
 
-def retract_notices(refused_rows: Iterable[RefusedRows]) -> list[RetractNotice]:
+def retract_notices(refusal_rules: Iterable[RefusalRule]) -> list[RetractNotice]:
     """Return notices about changes that stop a job because of single columns.
 
     They are derived from the rows that the table refuses.
     """
     return [
-        RetractNotice(problem=f"{changes} fails: {rows.problem}", fix=rows.fix)
-        for rows in refused_rows
-        if rows not in (OF_FIRST_ROW, OF_PARTIAL_UPDATE) and (changes := _changes(rows))
+        RetractNotice(problem=f"{changes} fails: {rule.problem}", fix=rule.fix)
+        for rule in refusal_rules
+        if rule not in (OF_FIRST_ROW, OF_PARTIAL_UPDATE) and (changes := _changes(rule))
     ]
 
 
@@ -119,14 +119,14 @@ def cannot_retract(function: str) -> str:
     return f"the aggregate function {function} cannot undo a row of kind -U or -D"
 
 
-def _changes(rows: RefusedRows) -> str:
+def _changes(rule: RefusalRule) -> str:
     """Return a text about the refused changes; an update counts only if any -U row is refused."""
-    is_update = RowKind.UPDATE_BEFORE in rows.kinds and not rows.updates_alone
-    fails_by_change = {"an update": is_update, "a delete": RowKind.DELETE in rows.kinds}
+    is_update = RowKind.UPDATE_BEFORE in rule.kinds and not rule.updates_alone
+    fails_by_change = {"an update": is_update, "a delete": RowKind.DELETE in rule.kinds}
     return " or ".join(change for change, fails in fails_by_change.items() if fails)
 
 
-def _refused_by_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusedRows]:
+def _refused_by_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusalRule]:
     """Yield the columns whose aggregate functions cannot undo a value."""
     for name, aggregate in rules.aggregates.items():
         if aggregate.ignores_retract or AGGREGATE_FUNCTIONS[aggregate.function].takes_retracts:
@@ -139,7 +139,7 @@ def _refused_by_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Itera
         if RowKind.DELETE in kinds and not _removes_row(rules, name):
             remedies += ["ignore-delete = true leaves out both"]
         group = rules.group_of.get(name)
-        yield RefusedRows(
+        yield RefusalRule(
             kinds=kinds,
             problem=f"column {name!r}: {cannot_retract(aggregate.function)}",
             fix=f"{'; '.join(remedies)}: stream-app alter TABLE --set OPTION=true",
@@ -152,7 +152,7 @@ def _refused_nulls(
     primary_keys: Collection[str],
     rules: MergeRules,
     sent_kinds: frozenset[RowKind],
-) -> Iterator[RefusedRows]:
+) -> Iterator[RefusalRule]:
     """Yield the NOT NULL columns that a delete would leave without a value."""
     sequence_columns = {name for group in rules.groups for name in group.sequence}
     merged_columns = (
@@ -171,7 +171,7 @@ def _refused_nulls(
             continue
         if kinds:
             group = rules.group_of.get(name)
-            yield RefusedRows(
+            yield RefusalRule(
                 kinds=kinds,
                 updates_alone=True,
                 problem=f"column {name!r} is NOT NULL, and a delete leaves no value in it",

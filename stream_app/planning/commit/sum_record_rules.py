@@ -1,4 +1,4 @@
-"""Carries the checksum of a table's rows from snapshot to snapshot.
+"""Computes the record of a table's checksum for the next snapshot.
 
 A record has the sums of all changes since its origin. Origin 0 is the empty table, so such a record
 has the sums of all rows. A commit on top of a snapshot without a record begins one, whose origin is
@@ -19,14 +19,14 @@ PARTITIONS_MAX = 64
 """Partitions with sums of their own: a snapshot's file must stay small."""
 
 
-def with_changes(record: SumRecord, changes: Mapping[bytes, RowSum]) -> SumRecord:
-    """Return the record after changes of partitions."""
-    total = sum(changes.values(), record.total)
+def with_changes(record: SumRecord, partition_sums: Mapping[bytes, RowSum]) -> SumRecord:
+    """Return the record after changes with these sums in partitions."""
+    total = sum(partition_sums.values(), record.total)
     partitions = record.partitions
     if partitions is not None:
         sums = {
-            name: partitions.get(name, NO_ROWS) + changes.get(name, NO_ROWS)
-            for name in {**partitions, **changes}
+            name: partitions.get(name, NO_ROWS) + partition_sums.get(name, NO_ROWS)
+            for name in {**partitions, **partition_sums}
         }
         nonzero = {name: row_sum for name, row_sum in sums.items() if row_sum != NO_ROWS}
         partitions = nonzero if len(nonzero) <= PARTITIONS_MAX else None

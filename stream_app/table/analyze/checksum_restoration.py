@@ -16,7 +16,7 @@ from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.checksum.sum_record import SumRecord
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.carry_sums import rebase
+from stream_app.planning.commit.sum_record_rules import rebase
 from stream_app.planning.compact.waiting_rows import waiting_fix
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.file_store_table import FileStoreTable
@@ -57,20 +57,20 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
     ):
         if snapshot is None:
             return None
-        earlier_record = base_sum_record(table, snapshot)
+        older_record = base_sum_record(table, snapshot)
         read_record = sum_record_of_rows(table, snapshot, threads=threads)
 
     def joined_record(latest_record: SumRecord) -> SumRecord:
-        sums = rebase(read_record, earlier_record, latest_record)
-        if sums is None:
+        record = rebase(read_record, older_record, latest_record)
+        if record is None:
             raise CommitConflictError(
                 "a commit without a checksum came while the table was read",
                 where=table.location,
                 fix="run the command again when no other engine writes the table",
             )
-        return sums
+        return record
 
-    return batch_commit(table).commit_analysis(ANALYSIS, row_sums=joined_record)
+    return batch_commit(table).commit_analysis(ANALYSIS, next_sum_record=joined_record)
 
 
 def _snapshot_at_rest(table: FileStoreTable) -> TableVersion:
