@@ -137,7 +137,7 @@ def named_splitter(
     assignment = job_tables.assignment(names, origins)
     if assignment is None:
         return OneTableSplitter()
-    return OriginSplitter(job_tables.source.facts.origins, assignment)
+    return OriginSplitter(job_tables.source.source_extractor.origins, assignment)
 
 
 def _recorded_names(job_tables: JobTables) -> Iterator[str]:

@@ -34,7 +34,7 @@ from stream_app.cdc.pipeline_steps.own_message_decoder import OwnMessageDecoder,
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.message_format_registry import format_named, origins_in, source_facts
+from stream_app.message_format_registry import format_named, make_source_extractor, origins_in
 from stream_app.model.options.merge_options import HISTORY, IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
@@ -185,12 +185,14 @@ class RowSettings:
         made_columns = self.table_config.made_columns
         if not made_columns:
             return None
-        facts = source_facts(self.source_config.format, self.source_config.format_options)
+        source_extractor = make_source_extractor(
+            self.source_config.format, self.source_config.format_options
+        )
         source_setup = whole_setup(self.source_config, self.schema)
         try:
             made_columns.columns(self.schema.fields, arrow_type)  # raises if one cannot be made
             return made_columns_step(
-                made_columns, source_setup, facts, arrow_type, self.clock.now_ms
+                made_columns, source_setup, source_extractor, arrow_type, self.clock.now_ms
             )
         except DefinitionError as error:
             raise UsageError(
@@ -243,7 +245,7 @@ class RowSettings:
             return None
         options = self.source_config.format_options
         return NarrowedColumnStep(
-            facts=source_facts(self.source_config.format, options),
+            source_extractor=make_source_extractor(self.source_config.format, options),
             schema=self.schema,
             rules=evolution,
             type_times_ms=self.column_times(),

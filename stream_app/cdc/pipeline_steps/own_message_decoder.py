@@ -65,7 +65,7 @@ class OwnMessageDecoder:
 
     Attributes:
         origins: the reader of the source tables of the messages' format; see
-            `message_format.SourceFacts`.
+            `message_format.SourceExtractor`.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
