@@ -35,7 +35,7 @@ from stream_app.model.options.compaction_options import (
     CONTINUOUS_DISCOVERY_INTERVAL,
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from stream_app.process.log_facts import logging_about
+from stream_app.process.log_fields import logging_about
 from stream_app.spark.driver.jvm_watch import watched_session
 from stream_app.spark.driver.session import start_session
 from stream_app.spark.driver.stop_signals import stop_on_signals

@@ -36,7 +36,7 @@ from stream_app.model.snapshot import (
     SOURCE_END_PROPERTY,
     SOURCE_TIME_PROPERTY,
 )
-from stream_app.process.log_facts import logging_about
+from stream_app.process.log_fields import logging_about
 from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.map_in_threads import map_in_threads
