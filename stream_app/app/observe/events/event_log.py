@@ -241,8 +241,8 @@ class EventLog:
                     held_table.since_epoch,
                     held_table.reason,
                 )
-            facts = {"since_epoch": held_table.since_epoch, "tries": held_table.tries}
-            self._write("held", {"table": table, **facts, "reason": held_table.reason})
+            held_fields = {"since_epoch": held_table.since_epoch, "tries": held_table.tries}
+            self._write("held", {"table": table, **held_fields, "reason": held_table.reason})
 
     def report_unassigned(self, epoch: int, quarantine_report: QuarantineReport) -> None:
         """Report messages of an epoch that belong to no table."""
