@@ -316,7 +316,7 @@ def _epoch_order(name: str) -> tuple[int, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordChoice:
+class RecordFilter:
     """Conditions on records. None and empty values match every record.
 
     Attributes:
@@ -336,7 +336,7 @@ class RecordChoice:
     @property
     def is_everything(self) -> bool:
         """Whether no condition is given."""
-        return self == RecordChoice()
+        return self == RecordFilter()
 
     def select(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
         """Return the records that meet all conditions, in their order."""

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from stream_app.app.config.secrets import HIDDEN, is_secret
-from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketChoice, key_text, live_files
+from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketFilter, key_text, live_files
 from stream_app.app.text.listing import Listing, size_text, time_text
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.core_options import OPTIONS
@@ -33,7 +33,7 @@ def listing(
     name: str,
     table: FileStoreTable,
     snapshot: Snapshot | None = None,
-    choice: BucketChoice = EVERYTHING,
+    bucket_filter: BucketFilter = EVERYTHING,
 ) -> Listing:
     """Return the rows of a system table as `inspect` shows them."""
     system_table = SYSTEM_TABLES[name]
@@ -42,7 +42,7 @@ def listing(
         row_type = make_dataclass(name, arrow_table.schema.names, frozen=True)
         return Listing(row_type, [row_type(**row) for row in arrow_table.to_pylist()])
     if name == "files":
-        return file_listing(table, live_files(table, snapshot, choice))
+        return file_listing(table, live_files(table, snapshot, bucket_filter))
     return _listing(name, table, system_table.rows(table, snapshot), _COLUMNS[name])
 
 

@@ -30,7 +30,7 @@ from stream_app.cdc.pipeline_steps.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.pipeline_steps.expectations import Expectation, ExpectationStep
 from stream_app.cdc.pipeline_steps.insert_only_step import InsertOnlyStep
 from stream_app.cdc.pipeline_steps.made_columns_step import made_columns_step
-from stream_app.cdc.pipeline_steps.own_message_decoder import OwnMessageDecoder, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import OwnMessageDecoder, SourceFilter
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
@@ -70,7 +70,7 @@ class RowSettings:
         expectations: the conditions that rows must meet.
         schema: the schema of the table.
         left_out_steps: the steps that the pipeline leaves out.
-        choice: which source tables the job's only table accepts, or None to accept all records.
+        source_filter: the source tables that the job's only table accepts; None accepts all.
         restores: whether the writer looks up values that a change leaves out.
         keeps_update_before: whether the writer uses -U rows.
         quarantines_non_inserts: whether other changes than inserts are quarantined in a table
@@ -84,7 +84,7 @@ class RowSettings:
     schema: TableSchema
     expectations: Sequence[Expectation] = ()
     left_out_steps: frozenset[StepPlace] = LEFT_OUT_BY_JOB
-    choice: SourceChoice | None = None
+    source_filter: SourceFilter | None = None
     restores: bool = False
     keeps_update_before: bool = True
     quarantines_non_inserts: bool = False
@@ -173,12 +173,12 @@ class RowSettings:
         )
 
     def _own_message_decoder(self) -> OwnMessageDecoder | None:
-        if self.choice is None:
+        if self.source_filter is None:
             return None
         origins = functools.partial(
             origins_in, self.source_config.format, self.source_config.format_options
         )
-        return OwnMessageDecoder(origins=origins, choice=self.choice)
+        return OwnMessageDecoder(origins=origins, source_filter=self.source_filter)
 
     def _made_columns(self) -> Step | None:
         """Return the step that computes the made columns, or None without such columns."""
@@ -284,16 +284,16 @@ def job_pipeline(
     table: FileStoreTable,
     *,
     left_out_steps: frozenset[StepPlace] = LEFT_OUT_BY_JOB,
-    choice: SourceChoice | None = None,
+    source_filter: SourceFilter | None = None,
     restores: bool = False,
     quarantines_non_inserts: bool = False,
 ) -> Pipeline:
     """Return the pipeline that fills a table of a job.
 
     Args:
-        left_out_steps, choice, restores, quarantines_non_inserts: see `RowSettings`.
+        left_out_steps, source_filter, restores, quarantines_non_inserts: see `RowSettings`.
     """
     settings = row_settings(job_tables, table, quarantines_non_inserts=quarantines_non_inserts)
     return replace(
-        settings, left_out_steps=left_out_steps, choice=choice, restores=restores
+        settings, left_out_steps=left_out_steps, source_filter=source_filter, restores=restores
     ).pipeline()
