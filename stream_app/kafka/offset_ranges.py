@@ -71,8 +71,8 @@ def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
     """
     return [
         OffsetRange(topic, int(partition), start_offset, end_offset)
-        for topic, partitions in sorted(end.items())
-        for partition, end_offset in sorted(partitions.items())
+        for topic, topic_offsets in sorted(end.items())
+        for partition, end_offset in sorted(topic_offsets.items())
         if (start_offset := start.get(topic, {}).get(partition, 0)) < end_offset
     ]
 
@@ -82,9 +82,9 @@ def starts_for(start: Offsets, end: Offsets) -> Offsets:
     return {
         topic: {
             partition: min(start.get(topic, {}).get(partition, 0), end_offset)
-            for partition, end_offset in partitions.items()
+            for partition, end_offset in topic_offsets.items()
         }
-        for topic, partitions in end.items()
+        for topic, topic_offsets in end.items()
     }
 
 
@@ -95,8 +95,8 @@ def messages_behind(reached_offsets: Offsets, ends: Offsets) -> dict[tuple[str, 
     """
     return {
         (topic, partition): max(0, end - reached_offsets.get(topic, {}).get(partition, 0))
-        for topic, partitions in ends.items()
-        for partition, end in partitions.items()
+        for topic, topic_offsets in ends.items()
+        for partition, end in topic_offsets.items()
     }
 
 
@@ -176,7 +176,7 @@ class JobOffsets:
         return {
             topic: {
                 partition: max(end, self.begun_offsets.get(topic, {}).get(partition, end))
-                for partition, end in partitions.items()
+                for partition, end in topic_offsets.items()
             }
-            for topic, partitions in newest_offsets.items()
+            for topic, topic_offsets in newest_offsets.items()
         }

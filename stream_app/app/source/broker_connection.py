@@ -250,8 +250,8 @@ class BrokerConnection:
         """
         metadata = {
             TopicPartition(topic, int(partition)): OffsetAndMetadata(offset, "", -1)
-            for topic, partitions in offsets.items()
-            for partition, offset in partitions.items()
+            for topic, topic_offsets in offsets.items()
+            for partition, offset in topic_offsets.items()
         }
         errors = self._ask_coordinator(lambda: self._client.alter_group_offsets(group, metadata))
         refusals = {error.__name__ for error in errors.values() if error is not NoError}

@@ -21,7 +21,9 @@ def partition_counts(source_end: str) -> Mapping[str, int]:
     Raises:
         ValueError: the text is not JSON.
     """
-    return {topic: len(ends) for topic, ends in offsets_of_topics(source_end).items()}
+    return {
+        topic: len(topic_offsets) for topic, topic_offsets in offsets_of_topics(source_end).items()
+    }
 
 
 def first_counting_offsets(

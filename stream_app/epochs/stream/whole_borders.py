@@ -171,8 +171,8 @@ class WholeEpochCutter:
 def _offsets_by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
     return {
         (topic, int(partition)): offset
-        for topic, partitions in offsets.items()
-        for partition, offset in partitions.items()
+        for topic, topic_offsets in offsets.items()
+        for partition, offset in topic_offsets.items()
     }
 
 
@@ -182,8 +182,8 @@ def _cut_back(target: Offsets, start: Offsets, ends: Mapping[KafkaPartition, int
     A partition without messages ends at the target; a new one without any is left out.
     """
     cut: dict[str, dict[str, int]] = {}
-    for topic, partitions in target.items():
-        for partition, offset in partitions.items():
+    for topic, topic_offsets in target.items():
+        for partition, offset in topic_offsets.items():
             # An earlier plan may have read further than the target; a whole cut has that too.
             end = ends.get((topic, int(partition)), offset)
             if end or partition in start.get(topic, {}):

@@ -85,18 +85,19 @@ class KafkaSource:
         """
         start = {
             topic: {
-                partition: start.get(topic, {}).get(partition, _EARLIEST) for partition in parts
+                partition: start.get(topic, {}).get(partition, _EARLIEST)
+                for partition in topic_offsets
             }
-            for topic, parts in end.items()
+            for topic, topic_offsets in end.items()
         }
-        partitions = {
-            topic: sorted(int(partition) for partition in parts) for topic, parts in end.items()
+        partition_numbers = {
+            topic: sorted(map(int, topic_offsets)) for topic, topic_offsets in end.items()
         }
         options = self.options(spark.sparkContext.defaultParallelism)
         for key in ("subscribe", "subscribePattern", "maxOffsetsPerTrigger"):
             options.pop(key, None)
         options |= {
-            "assign": json.dumps(partitions),
+            "assign": json.dumps(partition_numbers),
             "startingOffsets": json.dumps(start),
             "endingOffsets": json.dumps(end),
         }

@@ -99,7 +99,9 @@ class UnreadMessages:
         with reader_of(self.source_config) as reader:
             newest_offsets = end_offsets(self.source_config, reader.settings)
             ends = {
-                topic: end for topic, end in newest_offsets.items() if self._has_messages(topic)
+                topic: topic_offsets
+                for topic, topic_offsets in newest_offsets.items()
+                if self._has_messages(topic)
             }
             if lost_partitions := vanished_partitions(start_offsets, ends):
                 raise WrongSourceError(

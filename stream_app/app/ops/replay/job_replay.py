@@ -188,6 +188,6 @@ def _finished_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, in
     ends = epoch_log.end_offsets(state.epoch) if held_table is None else held_table.start
     return {
         (topic, int(partition)): int(end)
-        for topic, partitions in ends.items()
-        for partition, end in partitions.items()
+        for topic, topic_offsets in ends.items()
+        for partition, end in topic_offsets.items()
     }

@@ -361,8 +361,8 @@ def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
     """Return the largest offset of each partition up to which these epochs have read."""
     ends: dict[KafkaPartition, int] = {}
     for epoch in epochs:
-        for topic, partitions in offsets_of_end(epoch.source_end).items():
-            for partition, end in partitions.items():
+        for topic, topic_offsets in offsets_of_end(epoch.source_end).items():
+            for partition, end in topic_offsets.items():
                 kafka_partition = topic, int(partition)
                 ends[kafka_partition] = max(ends.get(kafka_partition, 0), int(end))
     return ends

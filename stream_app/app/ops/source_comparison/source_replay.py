@@ -138,9 +138,9 @@ def table_end(table: FileStoreTable, source_config: SourceConfig) -> tuple[Snaps
     for epoch in sorted(epochs, key=lambda epoch: epoch.time_ms, reverse=True):
         ends = {
             (topic, int(partition)): int(end)
-            for topic, partitions in offsets_of_end(epoch.source_end).items()
+            for topic, topic_offsets in offsets_of_end(epoch.source_end).items()
             if not names or topic in names
-            for partition, end in partitions.items()
+            for partition, end in topic_offsets.items()
         }
         if ends and latest_snapshot is not None:
             return latest_snapshot, ends
