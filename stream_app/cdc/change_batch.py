@@ -319,10 +319,10 @@ def present_values(messages: pa.RecordBatch) -> tuple[pa.Array, Int32s]:
 
 def message_place(messages: pa.RecordBatch, position: int) -> str:
     """Describe the place of a message: its topic, partition and offset."""
-    topic, partition, offset = (
+    topic, partition_number, offset = (
         messages.column(name)[position].as_py() for name in ("topic", "partition", "offset")
     )
-    return f"topic {topic}, partition {partition}, offset {offset}"
+    return f"topic {topic}, partition {partition_number}, offset {offset}"
 
 
 def concat_changes(schema: pa.Schema, parts: Sequence[ChangeBatch]) -> ChangeBatch:

@@ -85,13 +85,13 @@ class QuarantinedRecord:
 
 
 def identity_of(
-    topic: str, partition: int, offset: int, key: bytes | None, value: bytes | None
+    topic: str, partition_number: int, offset: int, key: bytes | None, value: bytes | None
 ) -> Identity:
     """Return the identity of a message, which its quarantined copies have too."""
     digest = hashlib.sha256()
     for content in (key, value):
         digest.update(b"-" if content is None else b"+%d:" % len(content) + content)
-    return topic, partition, offset, digest.hexdigest()[:32]
+    return topic, partition_number, offset, digest.hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,8 +261,8 @@ class Quarantine:
         try:
             document = json.loads(self.file_io.read_bytes(path))
             records = tuple(
-                (str(topic), int(partition), int(offset), str(digest))
-                for topic, partition, offset, digest in document["records"]
+                (str(topic), int(partition_number), int(offset), str(digest))
+                for topic, partition_number, offset, digest in document["records"]
             )
             return RecordMark(
                 **{

@@ -50,7 +50,7 @@ def renames_with(
     if ddl_of is None:
         return renames
     for message in ddl_messages(messages, ddl_of):
-        next_renames = renames.read_up_to(message.topic, message.partition, message.offset)
+        next_renames = renames.read_up_to(message.topic, message.partition_number, message.offset)
         if next_renames is not None:
             statements = parse_statements(message.ddl.text)
             cluster, _ = cluster_and_name(message.topic)

@@ -241,10 +241,10 @@ class RoundCommitter(Generic[MessagesT]):
             return True
         self.first_offsets[feed.name] = {}
         if counts.truncated:
-            partitions = partition_counts(self.decoded_epoch.source_end)
-            source_tables = self.tables.source_tables_of(feed.name)
             self.first_offsets[feed.name] = first_counting_offsets(
-                counts, source_tables, partitions
+                counts,
+                self.tables.source_tables_of(feed.name),
+                partition_counts(self.decoded_epoch.source_end),
             )
         has_surplus_rows = self.first_offsets[feed.name] != result.plan.first_offsets
         return feed.follow_source(result.plan, result.output) or has_surplus_rows
@@ -272,11 +272,11 @@ class RoundCommitter(Generic[MessagesT]):
         properties = _properties(output.counts, self.decoded_epoch.source_end, self.times)
         if pace := feed.pace_text():
             properties[PACE_PROPERTY] = pace
-        for (topic, partition), offset in output.counts.truncated.items():
+        for (topic, partition_number), offset in output.counts.truncated.items():
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
                 "rows are deleted, and the later ones follow",
-                feed.table.location, topic, partition, offset,
+                feed.table.location, topic, partition_number, offset,
             )  # fmt: skip
         commit_result = feed.table_job.stream_commit.commit_epoch(
             self.decoded_epoch.epoch,

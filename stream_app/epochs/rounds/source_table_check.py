@@ -191,9 +191,9 @@ class SourceTableCheck:
         tables = distinct_tables(add_source_tables_seen(source_tables, counts.tables))
         texts = [f"{name} (in {topic})" for name, topic in tables.items()]
         places = [
-            f"topic {topic}, partition {partition}, offset {offset}: "
+            f"topic {topic}, partition {partition_number}, offset {offset}: "
             f"{name or 'a table that is not named'}"
-            for (topic, name), (partition, offset) in sorted(counts.tables.items())
+            for (topic, name), (partition_number, offset) in sorted(counts.tables.items())
         ]
         return WrongSourceError(
             f"the records are of {len(tables)} tables of the source: {_first_texts(texts, ', ')}",

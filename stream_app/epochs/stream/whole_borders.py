@@ -170,9 +170,9 @@ class WholeEpochCutter:
 
 def _offsets_by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
     return {
-        (topic, int(partition)): offset
+        (topic, int(partition_number)): offset
         for topic, topic_offsets in offsets.items()
-        for partition, offset in topic_offsets.items()
+        for partition_number, offset in topic_offsets.items()
     }
 
 
@@ -183,9 +183,9 @@ def _cut_back(target: Offsets, start: Offsets, ends: Mapping[KafkaPartition, int
     """
     cut: dict[str, dict[str, int]] = {}
     for topic, topic_offsets in target.items():
-        for partition, offset in topic_offsets.items():
+        for partition_number, offset in topic_offsets.items():
             # An earlier plan may have read further than the target; a whole cut has that too.
-            end = ends.get((topic, int(partition)), offset)
-            if end or partition in start.get(topic, {}):
-                cut.setdefault(topic, {})[partition] = end
+            end = ends.get((topic, int(partition_number)), offset)
+            if end or partition_number in start.get(topic, {}):
+                cut.setdefault(topic, {})[partition_number] = end
     return cut

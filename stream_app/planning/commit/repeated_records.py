@@ -25,10 +25,12 @@ def offsets_already_committed(start: Offsets, ends: Iterable[Offsets]) -> dict[s
         for topic, topic_offsets in end.items():
             if topic not in start:
                 continue
-            for partition, offset in topic_offsets.items():
-                known_offset = offsets.get(topic, {}).get(partition, start[topic].get(partition, 0))
+            for partition_number, offset in topic_offsets.items():
+                known_offset = offsets.get(topic, {}).get(
+                    partition_number, start[topic].get(partition_number, 0)
+                )
                 if known_offset < offset:
-                    offsets.setdefault(topic, {})[partition] = offset
+                    offsets.setdefault(topic, {})[partition_number] = offset
     return offsets
 
 

@@ -85,8 +85,8 @@ class KafkaSource:
         """
         start = {
             topic: {
-                partition: start.get(topic, {}).get(partition, _EARLIEST)
-                for partition in topic_offsets
+                partition_number: start.get(topic, {}).get(partition_number, _EARLIEST)
+                for partition_number in topic_offsets
             }
             for topic, topic_offsets in end.items()
         }

@@ -291,14 +291,14 @@ def _summaries(records: Sequence[QuarantinedRecord]) -> list[dict[str, object]]:
 
 
 def _summary(
-    kind: str, topic: str, partition: int, records: Sequence[QuarantinedRecord]
+    kind: str, topic: str, partition_number: int, records: Sequence[QuarantinedRecord]
 ) -> dict[str, object]:
     offsets = [record.offset for record in records]
     times = [record.timestamp for record in records if record.timestamp is not None]
     return {
         "reason": kind,
         "topic": topic,
-        "partition": partition,
+        "partition": partition_number,
         "records": len(records),
         "offsets": f"{min(offsets)}..{max(offsets)}",
         "first": time_text(min(times, default=None)),

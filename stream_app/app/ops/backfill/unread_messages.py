@@ -93,9 +93,9 @@ class UnreadMessages:
         """Yield the messages between the end of the table's newest epoch and the topics' ends."""
         _, starts = table_end(self.table, self.source_config)
         start_offsets: dict[str, dict[str, int]] = {}
-        for (topic, partition), start in starts.items():
+        for (topic, partition_number), start in starts.items():
             if self._has_messages(topic):
-                start_offsets.setdefault(topic, {})[str(partition)] = start
+                start_offsets.setdefault(topic, {})[str(partition_number)] = start
         with reader_of(self.source_config) as reader:
             newest_offsets = end_offsets(self.source_config, reader.settings)
             ends = {

@@ -187,7 +187,7 @@ def _finished_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, in
     held_table = state.held_tables.get(name)
     ends = epoch_log.end_offsets(state.epoch) if held_table is None else held_table.start
     return {
-        (topic, int(partition)): int(end)
+        (topic, int(partition_number)): int(end)
         for topic, topic_offsets in ends.items()
-        for partition, end in topic_offsets.items()
+        for partition_number, end in topic_offsets.items()
     }

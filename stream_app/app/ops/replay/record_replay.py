@@ -362,8 +362,8 @@ def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
     ends: dict[KafkaPartition, int] = {}
     for epoch in epochs:
         for topic, topic_offsets in offsets_of_end(epoch.source_end).items():
-            for partition, end in topic_offsets.items():
-                kafka_partition = topic, int(partition)
+            for partition_number, end in topic_offsets.items():
+                kafka_partition = topic, int(partition_number)
                 ends[kafka_partition] = max(ends.get(kafka_partition, 0), int(end))
     return ends
 

@@ -137,10 +137,10 @@ def table_end(table: FileStoreTable, source_config: SourceConfig) -> tuple[Snaps
     epochs, names = newest_epochs(table.snapshots).values(), source_config.topic_names
     for epoch in sorted(epochs, key=lambda epoch: epoch.time_ms, reverse=True):
         ends = {
-            (topic, int(partition)): int(end)
+            (topic, int(partition_number)): int(end)
             for topic, topic_offsets in offsets_of_end(epoch.source_end).items()
             if not names or topic in names
-            for partition, end in topic_offsets.items()
+            for partition_number, end in topic_offsets.items()
         }
         if ends and latest_snapshot is not None:
             return latest_snapshot, ends

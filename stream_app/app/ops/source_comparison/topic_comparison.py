@@ -57,9 +57,11 @@ class ComparedTable:
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
         """Add the messages of one Kafka partition, up to the offset that the table has."""
-        topic, partition = (messages.column(name)[0].as_py() for name in ("topic", "partition"))
+        topic, partition_number = (
+            messages.column(name)[0].as_py() for name in ("topic", "partition")
+        )
         offsets = messages.column("offset").to_numpy()
-        count = int(np.searchsorted(offsets, self.ends.get((topic, partition), 0)))
+        count = int(np.searchsorted(offsets, self.ends.get((topic, partition_number), 0)))
         if count:
             self.run_step(lambda replay: replay.add_messages(messages.slice(0, count)))
 
