@@ -67,11 +67,11 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 
 def _source_extractor(options: Mapping[str, str]) -> SourceExtractor:
-    row_extractor = _ROWS.make_source_extractor(options)
+    inner_extractor = _ROWS.make_source_extractor(options)
     # The topic is the table, whatever an event holds.
     return replace(
-        EventSourceExtractor(row_extractor, _DATA).as_source_extractor(),
-        origins=row_extractor.origins,
+        EventSourceExtractor(inner_extractor, _DATA).as_source_extractor(),
+        origins=inner_extractor.origins,
     )
 
 
