@@ -173,9 +173,7 @@ class SourceConnection:
         return {
             (in_cluster(cluster, topic), partition_number): value
             for cluster, request in requests.items()
-            for (topic, partition_number), value in ask(
-                self._clusters[cluster][1], request
-            ).items()
+            for (topic, partition_number), value in ask(self._clusters[cluster][1], request).items()
         }
 
 

@@ -93,8 +93,7 @@ class KafkaSource:
             for topic, topic_offsets in end_offsets.items()
         }
         partition_numbers = {
-            topic: sorted(map(int, topic_offsets))
-            for topic, topic_offsets in end_offsets.items()
+            topic: sorted(map(int, topic_offsets)) for topic, topic_offsets in end_offsets.items()
         }
         options = self.options(spark.sparkContext.defaultParallelism)
         for key in ("subscribe", "subscribePattern", "maxOffsetsPerTrigger"):

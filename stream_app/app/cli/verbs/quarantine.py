@@ -141,7 +141,11 @@ def run(args: argparse.Namespace) -> int:
         name=args.table,
         record_filter=_record_filter(args),
     )
-    if args.action in ("replay", "drop") and chosen_records.record_filter.is_everything and not args.all:
+    if (
+        args.action in ("replay", "drop")
+        and chosen_records.record_filter.is_everything
+        and not args.all
+    ):
         raise UsageError(
             f"no records are chosen for {args.action}",
             fix="choose them (--reason, --topic, --partition, --offset, --since, --until), or give "
