@@ -69,7 +69,7 @@ NO_TRAITS = TableTraits()
 """The traits of a table of which only the columns are known."""
 
 
-def change_schema(arrow_schema: pa.Schema) -> pa.Schema:
+def schema_of_changes(arrow_schema: pa.Schema) -> pa.Schema:
     """Return the schema of `ChangeBatch.rows` for a table of these columns."""
     return pa.schema([pa.field(ROW_KIND, pa.int8(), nullable=False), *arrow_schema])
 
@@ -266,7 +266,7 @@ def replace_columns(
     """Replace the table's columns of change rows, and keep the rows' further columns.
 
     Args:
-        columns: the columns of `schema`, which `change_schema` has made.
+        columns: the columns of `schema`, which `schema_of_changes` has made.
     """
     if UNCHANGED in rows.schema.names:
         schema = schema.append(rows.schema.field(UNCHANGED))
@@ -275,7 +275,7 @@ def replace_columns(
 
 
 def no_changes(schema: pa.Schema) -> ChangeBatch:
-    """Return a batch of `change_schema` without rows."""
+    """Return a batch of `schema_of_changes` without rows."""
     no_rows = pa.RecordBatch.from_arrays(
         [pa.array([], data_type) for data_type in schema.types], schema=schema
     )

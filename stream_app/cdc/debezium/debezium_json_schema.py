@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.change_batch import change_schema, present_values
+from stream_app.cdc.change_batch import present_values, schema_of_changes
 from stream_app.cdc.debezium.debezium_description import describe, versions_of_schemas
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.debezium_options import (
@@ -73,7 +73,7 @@ def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJsonFormat
         make=partial(_format, schemas, setup, checked_options),
         make_deletes=None,
         key_name="",
-        schema=change_schema(setup.arrow_schema),
+        schema=schema_of_changes(setup.arrow_schema),
     )
 
 

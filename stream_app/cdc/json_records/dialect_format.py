@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s
-from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
+from stream_app.cdc.change_batch import DecodedBatch, present_values, schema_of_changes
 from stream_app.cdc.column_drift import DriftedColumn, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
@@ -105,7 +105,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             reads_tables=not setup.traits.merges_shards,
         )
         self._rules = RowRules(
-            schema=change_schema(setup.arrow_schema),
+            schema=schema_of_changes(setup.arrow_schema),
             keep_update_before=setup.keep_update_before,
             before_has_key_only=dialect.sends_keys_alone,
             cut_reaction=self._policy.cut_reaction,

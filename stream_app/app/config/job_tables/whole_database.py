@@ -14,7 +14,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SourceTransactions, SyncConfig
 from stream_app.app.config.sync_problems import (
     drift_problems,
-    load_problems,
+    first_load_problems,
     sync_problems,
     transaction_problems,
 )
@@ -50,7 +50,7 @@ class WholeDatabase(JobTables):
         """See `JobTables.problems`."""
         declaration = self.source.format_declaration
         yield from sync_problems(self.sync, self.source.kind, given_keys)
-        yield from load_problems(self.source, declaration)
+        yield from first_load_problems(self.source, declaration)
         yield from made_column_problems(self.sync, declaration)
         yield from drift_problems(self.sync, declaration, self.source.format_options)
         if self.keeps_transactions:

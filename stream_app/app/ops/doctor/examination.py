@@ -99,7 +99,7 @@ class Examination:
         yield "broker", self._broker.observations
         yield "columns", partial(column_observations, job_tables, self._broker.topics)
         if has_folder:
-            yield "warehouse", partial(self._store, "warehouse", section.warehouse)
+            yield "warehouse", partial(self._store_observations, "warehouse", section.warehouse)
         if job_tables.catalog:
             yield "catalog", self._catalog
         yield "checkpoint", self._checkpoint
@@ -113,11 +113,11 @@ class Examination:
 
     def _quarantine(self, location: str) -> Iterator[Observation]:
         if can_open(location):
-            yield from self._store("quarantine", location)
+            yield from self._store_observations("quarantine", location)
         else:
             yield _spark_only_warning("quarantine", location)
 
-    def _store(self, part: str, location: str) -> Iterator[Observation]:
+    def _store_observations(self, part: str, location: str) -> Iterator[Observation]:
         """Yield observations of the store's rights, atomic creation and clock."""
         folder, file_io = file_io_of(location, self.job_tables.file_system)
         existing_folder = folder
@@ -146,7 +146,7 @@ class Examination:
             yield _spark_only_warning("checkpoint", location)
             return
         folder = checkpoint_of(self.job_tables, fix=_START)
-        yield from self._store("checkpoint", location)
+        yield from self._store_observations("checkpoint", location)
         if is_local(location) and (empty_names := empty_files(Path(folder.location))):
             text = f"{', '.join(empty_names)} of it is empty, as after a power cut"
             yield problem("checkpoint", text, LOST_FIX)
