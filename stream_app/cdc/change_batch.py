@@ -239,20 +239,20 @@ def join_bad_records(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBa
     return pa.concat_batches([left, right]).sort_by(BAD_RECORD_ORDER)
 
 
-def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Concatenate change rows; a column that a part lacks is null there.
+def concat_rows(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Concatenate change rows; a column that a batch lacks is null there.
 
     Args:
-        parts: at least one.
+        batches: at least one.
     """
-    widest = max((part.schema for part in parts), key=len)
+    widest = max((batch.schema for batch in batches), key=len)
     columns = [
         pa.concat_arrays(
             [
-                part.column(index)
-                if index < part.num_columns
-                else pa.nulls(part.num_rows, widest.types[index])
-                for part in parts
+                batch.column(index)
+                if index < batch.num_columns
+                else pa.nulls(batch.num_rows, widest.types[index])
+                for batch in batches
             ]
         )
         for index in range(len(widest))
@@ -325,15 +325,17 @@ def message_place(messages: pa.RecordBatch, position: int) -> str:
     return f"topic {topic}, partition {partition}, offset {offset}"
 
 
-def concat_changes(schema: pa.Schema, parts: Sequence[ChangeBatch]) -> ChangeBatch:
-    """Return one batch of all parts' rows, by message; rows of one message keep their order."""
-    parts = [part for part in parts if part.rows.num_rows]
-    if not parts:
+def concat_changes(schema: pa.Schema, change_batches: Sequence[ChangeBatch]) -> ChangeBatch:
+    """Return one batch of all batches' rows, by message; rows of one message keep their order."""
+    change_batches = [change_batch for change_batch in change_batches if change_batch.rows.num_rows]
+    if not change_batches:
         return no_changes(schema)
-    if len(parts) == 1:
-        return parts[0]
-    rows = concat_rows([part.rows for part in parts])
-    message_indices = np.concatenate([part.message_indices for part in parts])
+    if len(change_batches) == 1:
+        return change_batches[0]
+    rows = concat_rows([change_batch.rows for change_batch in change_batches])
+    message_indices = np.concatenate(
+        [change_batch.message_indices for change_batch in change_batches]
+    )
     if (message_indices[1:] < message_indices[:-1]).any():
         order = np.argsort(message_indices, kind="stable")
         rows, message_indices = rows.take(pa.array(order)), message_indices[order]

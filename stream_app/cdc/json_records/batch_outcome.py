@@ -170,7 +170,7 @@ class BatchOutcome:
     on_truncate: OnTruncate
     last_truncate: int | None = None
     skipped_count: int = 0
-    parts: list[ChangeBatch] = field(default_factory=list)
+    change_batches: list[ChangeBatch] = field(default_factory=list)
     question_parts: list[tuple[Int32s, KeyQuestions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
@@ -203,7 +203,7 @@ class BatchOutcome:
             },
             message_indices,
         )
-        self.parts.append(
+        self.change_batches.append(
             ChangeBatch(
                 rows=result.from_images.rows,
                 message_indices=message_indices[result.from_images.record_indices],
@@ -217,7 +217,7 @@ class BatchOutcome:
             WrongSourceError: one of the records stops the job.
         """
         for rows, record_indices in result.row_parts:
-            self.parts.append(
+            self.change_batches.append(
                 ChangeBatch(rows=rows, message_indices=message_indices[record_indices])
             )
         self._note_questions(
@@ -249,7 +249,7 @@ class BatchOutcome:
             if position not in uncertain_reasons
         }
         batch = DecodedBatch(
-            changes=concat_changes(schema, self.parts),
+            changes=concat_changes(schema, self.change_batches),
             bad=bad_records(self.messages, reasons),
             skipped_count=self.skipped_count,
             tables=self.tables,

@@ -133,9 +133,9 @@ class KeyIndexBuilder:
         }
         return [file for file in files if file.bucket_code in young_codes]
 
-    def _check_size(self, parts: Sequence[pa.RecordBatch]) -> None:
+    def _check_size(self, key_batches: Sequence[pa.RecordBatch]) -> None:
         """Check the size of a string column, which Arrow limits to 2 GiB."""
-        if len(parts) > 1:
+        if len(key_batches) > 1:
             raise UnsupportedTableError(
                 f"the keys of one of {len(self.share_files)} shares of the index have more than 2 "
                 "GiB",
@@ -145,10 +145,10 @@ class KeyIndexBuilder:
             )
 
     def _save(
-        self, parts: Sequence[pa.RecordBatch], share: int, coded_buckets: CodedBuckets
+        self, key_batches: Sequence[pa.RecordBatch], share: int, coded_buckets: CodedBuckets
     ) -> None:
-        self._check_size(parts)
-        rows = parts[0] if parts else self.key_reader.no_keys()
+        self._check_size(key_batches)
+        rows = key_batches[0] if key_batches else self.key_reader.no_keys()
         keys, bucket_codes = self.key_reader.newest_buckets(rows)
         used_codes, share_codes = np.unique(bucket_codes, return_inverse=True)
         share_buckets = CodedBuckets()

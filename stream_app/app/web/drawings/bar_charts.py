@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stream_app.app.observe.events.epoch_history import PastEpoch
 from stream_app.app.text.listing import time_text
-from stream_app.epochs.stages.epoch_seconds import format_parts
+from stream_app.epochs.stages.epoch_seconds import epoch_seconds_text
 from stream_app.model.consumer import Consumer
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.tag import Tag
@@ -328,6 +328,6 @@ def _epoch_bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> Epoc
         x=round(x, 2),
         width=round(0.8 * step, 2),
         title=f"epoch {epoch.epoch}: {epoch.message_count:,} messages; "
-        f"{format_parts(epoch.durations.by_name)}",
+        f"{epoch_seconds_text(epoch.durations.by_name)}",
         rectangles=tuple(rectangles),
     )
