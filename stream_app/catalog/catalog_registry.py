@@ -149,7 +149,7 @@ def has_lock(options: Mapping[str, str]) -> bool:
     if choice is not None:
         return choice
     store = store_of(WAREHOUSE.read(options))
-    return store is not None and store.takes_lock
+    return store is not None and store.needs_lock
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, str], Clock, Mapping[str, str]], Catalog]] = {

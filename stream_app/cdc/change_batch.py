@@ -54,7 +54,7 @@ class TableTraits:
         lowers_names: whether columns have the source's names in lower case.
         restored_columns: columns whose unchanged value an update may omit. The table's writer
             takes the value from the older row.
-        takes_null_keys: whether columns of the primary key may be null.
+        accepts_null_keys: whether columns of the primary key may be null.
     """
 
     sequence_fields: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class TableTraits:
     merges_shards: bool = False
     lowers_names: bool = False
     restored_columns: frozenset[str] = frozenset()
-    takes_null_keys: bool = False
+    accepts_null_keys: bool = False
 
 
 NO_TRAITS = TableTraits()

@@ -223,7 +223,7 @@ def column_readings(
             scale=column.data_type.scale,
             required=not column.data_type.nullable or column.name in setup.primary_keys,
             is_key=column.name in setup.primary_keys,
-            is_nullable_key=column.name in setup.primary_keys and setup.traits.takes_null_keys,
+            is_nullable_key=column.name in setup.primary_keys and setup.traits.accepts_null_keys,
         )
         for column in setup.columns
     )

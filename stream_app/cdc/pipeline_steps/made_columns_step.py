@@ -214,7 +214,7 @@ def made_columns_step(
         table_setup: the setup of all columns of the table.
 
     Raises:
-        DefinitionError: a function does not take its column.
+        DefinitionError: a function does not accept its column.
     """
     return MadeColumnsStep(
         schema=schema_of_changes(table_setup.arrow_schema),

@@ -101,7 +101,7 @@ class WholeDatabase(JobTables):
     def named_tables(self) -> Sequence[str]:
         """See `JobTables.named_tables`. Tables of other jobs' shares are left out."""
         names = self.sync.named_tables()
-        return [name for name in names if self.share is None or self.share.takes(name)]
+        return [name for name in names if self.share is None or self.share.accepts(name)]
 
     def path(self, name: str) -> str:
         """See `JobTables.path`."""
