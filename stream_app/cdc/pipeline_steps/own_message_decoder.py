@@ -36,7 +36,8 @@ class SourceChoice:
 
     Attributes:
         own_names: the names of its source table; empty if unknown, or if records do not name it.
-        others: topics with names of source tables that the table does not accept; the name may be empty.
+        others: topics with names of source tables that the table does not accept; a name may be
+            empty.
         is_open: whether the job has yet to choose, by the source tables of its first messages.
     """
 

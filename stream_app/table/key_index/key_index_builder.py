@@ -115,7 +115,7 @@ class KeyIndexBuilder:
             map_in_threads(self.threads, split.add, self._files(coded_buckets))
             split.finish()
             for share in missing_shares:
-                self._save(split.keys_of(share), share, coded_buckets)
+                self._write_share(split.keys_of(share), share, coded_buckets)
 
     def _files(self, coded_buckets: CodedBuckets) -> list[KeyFile]:
         """Return the files to read, without buckets whose files are all older than the TTL."""
@@ -144,7 +144,7 @@ class KeyIndexBuilder:
                 "needs more buckets",
             )
 
-    def _save(
+    def _write_share(
         self, key_batches: Sequence[pa.RecordBatch], share: int, coded_buckets: CodedBuckets
     ) -> None:
         self._check_size(key_batches)
@@ -158,4 +158,6 @@ class KeyIndexBuilder:
         share_buckets.count(bucket_codes, 1)
         files = self.share_files[share]
         files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files.save(layer_of(keys, bucket_codes), share_buckets, None, layer_snapshot(self.snapshot))
+        files.write(
+            layer_of(keys, bucket_codes), share_buckets, None, layer_snapshot(self.snapshot)
+        )

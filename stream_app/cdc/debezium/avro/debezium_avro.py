@@ -136,12 +136,12 @@ class DebeziumAvro(DebeziumJson):
             except UnreadableRecordError as problem:
                 return str(problem)  # not stored: the registry may learn of the schema
             try:
-                self._plans[number] = self._make_plan(text)
+                self._plans[number] = self._plan_of_schema(text)
             except UnreadableRecordError as problem:
                 self._plans[number] = str(problem)
         return self._plans[number]
 
-    def _make_plan(self, text: str) -> _SchemaPlan:
+    def _plan_of_schema(self, text: str) -> _SchemaPlan:
         """Plan how the messages of a schema are read.
 
         Raises:
