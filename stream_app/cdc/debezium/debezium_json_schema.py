@@ -58,7 +58,7 @@ _NAME = "debezium-json-schema"
 _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 
 
-def _check_options(
+def _parse_options(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
     checked_options = parse_options(options, columns, _NAME, _OPTIONS)
@@ -67,7 +67,7 @@ def _check_options(
 
 
 def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJsonFormat:
-    checked_options = _check_options(registries, setup.options, setup.columns)
+    checked_options = _parse_options(registries, setup.options, setup.columns)
     schemas = registry_schemas(_NAME, SECTION, registries, setup.options)
     return HeadedJsonFormat(
         make=partial(_format, schemas, setup, checked_options),
@@ -155,7 +155,7 @@ def _survey(
     registries: Registries, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
 ) -> SourceSurvey:
     """Look at the messages without their heads."""
-    _check_options(registries, setup.options, setup.columns)
+    _parse_options(registries, setup.options, setup.columns)
     return DEBEZIUM_JSON.survey(
         replace(setup, options=without_registry(setup.options)),
         {topic: without_heads(batch) for topic, batch in messages.items()},
@@ -170,7 +170,7 @@ def debezium_json_schema(registries: Registries) -> FormatDeclaration:
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
         "[Other formats](setup/formats.md#json-schema) describes how the messages are read.",
         options=_OPTIONS,
-        check=partial(_check_options, registries),
+        check=partial(_parse_options, registries),
         make=partial(_headed_json, registries),
         survey=partial(_survey, registries),
         facts=partial(_facts, registries),

@@ -51,8 +51,8 @@ from stream_app.cdc.json_records.dialect_description import describe, versions
 from stream_app.cdc.json_records.drift_search import drift_by_marks, drift_in, records_to_search
 from stream_app.cdc.json_records.json_options import (
     CheckedOptions,
-    check_format_options,
     column_readings,
+    parse_format_options,
 )
 from stream_app.cdc.json_records.layout_chooser import LayoutChooser
 from stream_app.cdc.json_records.message_survey import survey
@@ -299,14 +299,14 @@ class DialectDeclaration:
     def declaration(self) -> FormatDeclaration:
         """Return the format for the registry; its default dialect surveys and describes."""
         default_dialect = self.make_dialect(
-            check_format_options(self.name, self.section, self.options, {}, RowType(()))
+            parse_format_options(self.name, self.section, self.options, {}, RowType(()))
         )
         return FormatDeclaration(
             name=self.name,
             section=self.section,
             introduction=self.introduction,
             options=self.options,
-            check=self._check_options,
+            check=self._parse_options,
             make=self._format,
             survey=partial(survey, default_dialect),
             facts=partial(self._facts, default_dialect),
@@ -325,14 +325,14 @@ class DialectDeclaration:
             ddl_of=self.ddl_of,
         )
 
-    def _check_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked_options = check_format_options(
+    def _parse_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+        checked_options = parse_format_options(
             self.name, self.section, self.options, options, columns
         )
         self.check_together(checked_options, columns)
         return checked_options
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
-        checked_options = self._check_options(setup.options, setup.columns)
+        checked_options = self._parse_options(setup.options, setup.columns)
         dialect = self.make_dialect(checked_options)
         return DialectDecoder(dialect, self.section, setup, checked_options, self.default_encoding)

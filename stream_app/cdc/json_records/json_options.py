@@ -160,14 +160,14 @@ class CheckedOptions:
         )
 
 
-def check_format_options(
+def parse_format_options(
     name: str,
     section: str,
     format_options: tuple[Option[Any], ...],
     options: Mapping[str, str],
     columns: RowType,
 ) -> CheckedOptions:
-    """Check the options of a table's format.
+    """Parse and check the options of a table's format.
 
     Args:
         name, section, format_options: the format's `FormatDeclaration.name`, `section`, `options`.

@@ -93,7 +93,7 @@ class DebeziumAvro(DebeziumJson):
     """The message format ``debezium-avro``; implements `message_format.MessageFormat`."""
 
     def __init__(self, registries: Registries, setup: FormatSetup) -> None:
-        checked_options = _check_options(registries, setup.options, setup.columns)
+        checked_options = _parse_options(registries, setup.options, setup.columns)
         super().__init__(setup, checked_options)
         self._registry = _schemas(registries, setup.options)
         layouts = compiled_layouts(checked_options.decoder)
@@ -340,7 +340,7 @@ def _image_positions(indices: Int64s, is_intact: Bools, first_row: int) -> tuple
     return image_positions[is_intact], first_row + len(indices)
 
 
-def _check_options(
+def _parse_options(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
     checked_options = parse_options(options, columns, _NAME, _OPTIONS)
@@ -356,7 +356,7 @@ def _survey(
     registries: Registries, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
 ) -> SourceSurvey:
     """Look at the messages as JSON."""
-    _check_options(registries, setup.options, setup.columns)
+    _parse_options(registries, setup.options, setup.columns)
     fact_reader = AvroFactReader(_schemas(registries, setup.options))
     other_options = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
@@ -383,7 +383,7 @@ def debezium_avro(registries: Registries) -> FormatDeclaration:
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
         "[Other formats](setup/formats.md#avro) describes how the messages are read.",
         options=_OPTIONS,
-        check=partial(_check_options, registries),
+        check=partial(_parse_options, registries),
         make=partial(DebeziumAvro, registries),
         survey=partial(_survey, registries),
         facts=partial(_facts, registries),
