@@ -33,13 +33,13 @@ class CompiledMessages:
         positions: int64 [m]; the positions of the messages among the values.
         columns: for each field an array [m].
         nulls: the rows with explicit nulls of each object, list and column; see `ParsedMessages`.
-        marks: int64 [m]; see `image_columns.ParsedRows`.
+        drift_hashes: int64 [m]; see `image_columns.ParsedRows`.
     """
 
     positions: Int64s
     columns: list[pa.Array]
     nulls: Mapping[str, Sequence[Int64s]]
-    marks: Int64s
+    drift_hashes: Int64s
 
 
 def parse_messages(
@@ -61,7 +61,7 @@ def parse_messages(
         return None
     positions = np.flatnonzero(rows.is_parsed)
     nulls = dict(zip([*fields.objects, *fields.lists], rows.nulls, strict=True))
-    return CompiledMessages(positions, list(rows.columns), nulls, rows.marks[positions])
+    return CompiledMessages(positions, list(rows.columns), nulls, rows.drift_hashes[positions])
 
 
 def _layout_of(

@@ -48,7 +48,7 @@ from stream_app.cdc.json_records.dialect import (
     read_message,
 )
 from stream_app.cdc.json_records.dialect_description import describe, versions
-from stream_app.cdc.json_records.drift_search import drift_by_marks, drift_in, records_to_search
+from stream_app.cdc.json_records.drift_search import drift_by_hashes, drift_in, records_to_search
 from stream_app.cdc.json_records.json_options import (
     CheckedOptions,
     column_readings,
@@ -171,7 +171,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         )
         return ColumnarPart(
             compiled_messages.positions,
-            self._columnar_result(messages, shape, compiled_messages.marks),
+            self._columnar_result(messages, shape, compiled_messages.drift_hashes),
         )
 
     def decode_whole(
@@ -186,7 +186,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         return self._columnar_result(messages, shape)
 
     def _columnar_result(
-        self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
+        self, messages: ParsedMessages, shape: RecordShape, drift_hashes: Int64s | None = None
     ) -> ColumnarResult:
         values, readings = messages.values, shape.readings
         parsed_records = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
@@ -195,7 +195,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         )
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
-            drift = self._drift(values, parsed_records, image_rows.suspects, marks)
+            drift = self._drift(values, parsed_records, image_rows.suspects, drift_hashes)
         return ColumnarResult(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(
@@ -222,10 +222,18 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         return placed_values.messages.column("key").take(pa.array(placed_values.message_indices))
 
     def _drift(
-        self, values: pa.Array, parsed_records: ParsedRecords, suspects: Bools, marks: Int64s | None
+        self,
+        values: pa.Array,
+        parsed_records: ParsedRecords,
+        suspects: Bools,
+        drift_hashes: Int64s | None,
     ) -> Mapping[DriftedColumn, Sighting]:
         searched_records = records_to_search(values, parsed_records, suspects)
-        search = drift_in if marks is None else partial(drift_by_marks, marks=marks)
+        search = (
+            drift_in
+            if drift_hashes is None
+            else partial(drift_by_hashes, drift_hashes=drift_hashes)
+        )
         sightings = search(
             searched_records, columns=self._table.columns, images_of=self._dialect.images_of
         )
