@@ -30,7 +30,7 @@ def run() -> None:
     sys.exit(code)
 
 
-def _end(number: int, frame: object) -> None:  # noqa: ARG001 - as `signal` calls it
+def _end(signal_number: int, frame: object) -> None:  # noqa: ARG001 - as `signal` calls it
     os._exit(_INTERRUPTED)
 
 

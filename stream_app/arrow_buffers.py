@@ -111,14 +111,14 @@ def values_at(array: pa.Array, indices: npt.NDArray[Any]) -> pa.Array:
 def gathered_array(
     parts: Sequence[tuple[npt.NDArray[Any], pa.Array]], count: int, data_type: pa.DataType
 ) -> pa.Array:
-    """Join parts, each with the positions of its values, into one array [count]; null elsewhere."""
-    for positions, part in parts:
-        if len(part) == count and bool((positions == np.arange(count)).all()):
+    """Join parts, each with the indices of its values, into one array [count]; null elsewhere."""
+    for part_indices, part in parts:
+        if len(part) == count and bool((part_indices == np.arange(count)).all()):
             return part
     indices: Int64s = np.full(count, -1, np.int64)
     start = 0
-    for positions, part in parts:
-        indices[positions] = start + np.arange(len(part))
+    for part_indices, part in parts:
+        indices[part_indices] = start + np.arange(len(part))
         start += len(part)
     return values_at(
         pa.concat_arrays([pa.array([], data_type), *(part for _, part in parts)]), indices

@@ -99,7 +99,7 @@ class ShippedPlans(EpochHere):
             write_plan = self._ship(plan)
             return self._time(lambda: routed.write(write_plan))
 
-        return RoutedEpoch(routed.message_count, write, routed.table_indexes)
+        return RoutedEpoch(routed.message_count, write, routed.table_indices)
 
     def _time(self, work: Callable[[], T]) -> T:
         start_s = time.process_time()

@@ -82,7 +82,7 @@ class ChangeBatch:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
             is directly before its +U. When updates omit values of
             `TableTraits.restored_columns`, the column `unchanged_values.UNCHANGED` follows.
-        message_indices: int32 [n]; the position of each row's message in the decoded batch. It
+        message_indices: int32 [n]; the index of each row's message in the decoded batch. It
             never decreases.
     """
 
@@ -99,9 +99,9 @@ class ChangeBatch:
         rows = self.rows.filter(pa.array(mask))
         return ChangeBatch(rows=rows, message_indices=self.message_indices[mask])
 
-    def changes_after(self, position: int) -> ChangeBatch:
-        """Return the changes of all messages after a position."""
-        start = int(np.searchsorted(self.message_indices, position, side="right"))
+    def changes_after(self, message_index: int) -> ChangeBatch:
+        """Return the changes of all messages after an index."""
+        start = int(np.searchsorted(self.message_indices, message_index, side="right"))
         return ChangeBatch(
             rows=self.rows.slice(start), message_indices=self.message_indices[start:]
         )
@@ -122,20 +122,20 @@ class DecodedBatch:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
         skipped_count: number of messages without a row: tombstones, heartbeats, transaction
             markers, schema changes, logical messages (op m), truncates.
-        tables: name of a source table → the position of its first message with a row. The name is
+        tables: name of a source table → the index of its first message with a row. The name is
             empty for messages without one.
         decoder_error_count: number of bad records at which the decoder failed instead of judging
             them.
         drift: unknown, missing and cut columns of records that were decoded.
         violations: records that violate each expectation, whatever its action is.
-        schemas: fingerprint of each schema that messages bring → the position of its first message.
+        schemas: fingerprint of each schema that messages bring → the index of its first message.
         description: the source table as messages describe it, if it differs from the table.
         record_counts: name of a source table → number of its records with rows; only
             `OwnMessageDecoder` counts them.
         other_record_count: number of bad records of source tables that the table does not accept.
         refusal: why the batch is not decoded, if the job must first learn its source table; only
             `OwnMessageDecoder` sets it.
-        last_truncate: position of the last message that empties the table, or None. The rows of
+        last_truncate: index of the last message that empties the table, or None. The rows of
             earlier messages are included nevertheless.
     """
 
@@ -160,7 +160,7 @@ class DecodedBatch:
 
         Args:
             messages: all messages of this batch.
-            reasons: position of a message → why it is a bad record; may be empty.
+            reasons: index of a message → why it is a bad record; may be empty.
         """
         if not reasons:
             return self
@@ -174,10 +174,10 @@ class DecodedBatch:
 
 
 def results_in_batch(decoded: DecodedBatch, message_indices: Int32s) -> DecodedBatch:
-    """Return the results of some messages of a batch, with positions in that batch.
+    """Return the results of some messages of a batch, with indices in that batch.
 
     Args:
-        message_indices: int32 [m]; the positions of these messages in the batch.
+        message_indices: int32 [m]; the indices of these messages in the batch.
     """
     changes = decoded.changes
     return replace(
@@ -185,10 +185,10 @@ def results_in_batch(decoded: DecodedBatch, message_indices: Int32s) -> DecodedB
         changes=ChangeBatch(
             rows=changes.rows, message_indices=message_indices[changes.message_indices]
         ),
-        tables={name: int(message_indices[position]) for name, position in decoded.tables.items()},
+        tables={name: int(message_indices[index]) for name, index in decoded.tables.items()},
         drift=_sightings_in_batch(decoded.drift, message_indices),
         violations=_sightings_in_batch(decoded.violations, message_indices),
-        schemas={key: int(message_indices[position]) for key, position in decoded.schemas.items()},
+        schemas={key: int(message_indices[index]) for key, index in decoded.schemas.items()},
         last_truncate=None
         if decoded.last_truncate is None
         else int(message_indices[decoded.last_truncate]),
@@ -199,13 +199,13 @@ def _sightings_in_batch(
     sightings: Mapping[_SightedT, Sighting], message_indices: Int32s
 ) -> dict[_SightedT, Sighting]:
     return {
-        key: Sighting(sighting.record_count, int(message_indices[sighting.first_position]))
+        key: Sighting(sighting.record_count, int(message_indices[sighting.first_index]))
         for key, sighting in sightings.items()
     }
 
 
 def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
-    """Join the results of two parts of a batch, with positions in the whole batch.
+    """Join the results of two parts of a batch, with indices in the whole batch.
 
     The result lacks the counts of `OwnMessageDecoder`.
     """
@@ -216,19 +216,19 @@ def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
         bad=pa.concat_batches([left.bad, right.bad]),
         skipped_count=left.skipped_count + right.skipped_count,
         decoder_error_count=left.decoder_error_count + right.decoder_error_count,
-        tables=_earliest_positions(left.tables, right.tables),
+        tables=_first_indices(left.tables, right.tables),
         drift=join_sightings(left.drift, right.drift),
         violations=join_sightings(left.violations, right.violations),
-        schemas=_earliest_positions(left.schemas, right.schemas),
+        schemas=_first_indices(left.schemas, right.schemas),
         description=functools.reduce(merged_source_table, descriptions) if descriptions else None,
         last_truncate=max(truncates, default=None),
     )
 
 
-def _earliest_positions(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+def _first_indices(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
     return {
         **right,
-        **{name: min(position, right.get(name, position)) for name, position in left.items()},
+        **{name: min(index, right.get(name, index)) for name, index in left.items()},
     }
 
 
@@ -287,14 +287,18 @@ def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Reco
 
     Args:
         messages: columns of `MESSAGE_SCHEMA`; missing ones become null.
-        reasons: position of a message → why it cannot be decoded.
+        reasons: index of a message → why it cannot be decoded.
     """
-    positions = sorted(reasons)
+    message_indices = sorted(reasons)
     bad_messages = (
-        messages.take(pa.array(positions, pa.int32())) if positions else messages.slice(0, 0)
+        messages.take(pa.array(message_indices, pa.int32()))
+        if message_indices
+        else messages.slice(0, 0)
     )
     columns: list[Any] = [_message_column(bad_messages, field) for field in MESSAGE_SCHEMA]
-    columns.append(pa.array([reasons[position] for position in positions], pa.string()))
+    columns.append(
+        pa.array([reasons[message_index] for message_index in message_indices], pa.string())
+    )
     return pa.RecordBatch.from_arrays(columns, schema=BAD_RECORD_SCHEMA)
 
 
@@ -312,15 +316,15 @@ def _message_column(messages: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 
 def present_values(messages: pa.RecordBatch) -> tuple[pa.Array, Int32s]:
-    """Return the values without tombstones, binary [m], and their positions, int32 [m]."""
+    """Return the values without tombstones, binary [m], and their indices, int32 [m]."""
     values = messages.column("value").cast(pa.binary())
     return values.drop_null(), np.flatnonzero(valid_of(values)).astype(np.int32)
 
 
-def message_place(messages: pa.RecordBatch, position: int) -> str:
+def message_place(messages: pa.RecordBatch, message_index: int) -> str:
     """Describe the place of a message: its topic, partition and offset."""
     topic, partition, offset = (
-        messages.column(name)[position].as_py() for name in ("topic", "partition", "offset")
+        messages.column(name)[message_index].as_py() for name in ("topic", "partition", "offset")
     )
     return f"topic {topic}, partition {partition}, offset {offset}"
 

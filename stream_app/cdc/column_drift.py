@@ -187,23 +187,23 @@ class Sighting:
     """Records with the same unknown, missing or cut column, or with the same violation.
 
     Attributes:
-        first_position: position of the first record in the batch of messages.
+        first_index: index of the first record in the batch of messages.
     """
 
     record_count: int
-    first_position: int
+    first_index: int
 
     def plus(self, other: Sighting) -> Sighting:
         """Add another sighting."""
         return Sighting(
-            self.record_count + other.record_count, min(self.first_position, other.first_position)
+            self.record_count + other.record_count, min(self.first_index, other.first_index)
         )
 
 
 def join_sightings(
     left: Mapping[_SightedT, Sighting], right: Mapping[_SightedT, Sighting]
 ) -> dict[_SightedT, Sighting]:
-    """Join the sightings of two parts of a batch, with positions in the whole batch."""
+    """Join the sightings of two parts of a batch, with indices in the whole batch."""
     shared = {key: left[key].plus(right[key]) for key in left.keys() & right.keys()}
     return {**left, **right, **shared}
 

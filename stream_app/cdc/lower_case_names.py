@@ -153,13 +153,13 @@ class LowerCaseFormat:
     def _find_new_spelling(
         self, spelling_of: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
     ) -> tuple[int | None, list[str]]:
-        """Return the position of the first message with new spellings, and these spellings.
+        """Return the index of the first message with new spellings, and these spellings.
 
-        The position is None without a new spelling. The search includes bad records, because a
+        The index is None without a new spelling. The search includes bad records, because a
         record is bad if its key has another name than the known one.
         """
         first_rows: dict[str, int] = {
-            name: sighting.first_position
+            name: sighting.first_index
             for (kind, name), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
         }

@@ -100,7 +100,7 @@ class SourceSurvey(Protocol):
 class TableVersionSeen(NamedTuple):
     """A version of a source table, and the messages that describe it: int64 [m]."""
 
-    positions: npt.NDArray[np.int64]
+    message_indices: npt.NDArray[np.int64]
     table: SourceTable
 
 

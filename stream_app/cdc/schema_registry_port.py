@@ -63,7 +63,7 @@ class RegisteredSchema:
     """A schema of a registry.
 
     Attributes:
-        number: its number in the registry.
+        schema_number: its number in the registry.
         schema_type: a value of `SchemaKind`, or another word of the registry; empty if the registry
             names no type.
         text: its text.
@@ -71,7 +71,7 @@ class RegisteredSchema:
             those to which it refers itself.
     """
 
-    number: int
+    schema_number: int
     schema_type: str
     text: str
     references: tuple[tuple[str, str], ...] = ()
@@ -84,7 +84,7 @@ class RegisteredSchema:
         """
         if self.schema_type not in ("", schema_kind.value):
             raise UnreadableRecordError(
-                f"names schema {self.number}, which is of type {self.schema_type}, "
+                f"names schema {self.schema_number}, which is of type {self.schema_type}, "
                 f"not {schema_kind.value}"
             )
 
@@ -92,7 +92,7 @@ class RegisteredSchema:
 class Schemas(Protocol):
     """Schemas by their number. Can be pickled."""
 
-    def number_of(self, guid: bytes) -> int:
+    def schema_number_of(self, guid: bytes) -> int:
         """Return the number of the schema with a GUID of 16 bytes.
 
         Raises:
@@ -102,11 +102,11 @@ class Schemas(Protocol):
         """
         ...
 
-    def schema(self, number: int) -> RegisteredSchema:
+    def schema(self, schema_number: int) -> RegisteredSchema:
         """Return the schema of a number.
 
         Args:
-            number: -1 stands for messages that are not in the wire format.
+            schema_number: -1 stands for messages that are not in the wire format.
 
         Raises:
             UnreadableRecordError: messages with this number cannot be read, whatever they contain.

@@ -26,9 +26,9 @@ class Origins:
 
     Attributes:
         tables: the distinct source tables.
-        codes: int32 [n]; position in `tables`, or `NO_TABLE` for a message that cannot be read or
+        codes: int32 [n]; index in `tables`, or `NO_TABLE` for a message that cannot be read or
             means no row, e.g. a tombstone, a heartbeat or a transaction marker.
-        unassigned_reasons: position of a message → why it cannot be assigned to a table.
+        unassigned_reasons: index of a message → why it cannot be assigned to a table.
     """
 
     tables: tuple[Origin, ...]
@@ -72,7 +72,7 @@ def origins_with_clusters(
     if not any(clusters) or not origins.tables:
         return origins
     pairs = origins.codes.astype(np.int64) * len(clusters) + topics.indices.to_numpy()
-    distinct_pairs, positions = np.unique(pairs, return_inverse=True)
+    distinct_pairs, pair_indices = np.unique(pairs, return_inverse=True)
     first_named = int(np.searchsorted(distinct_pairs, 0))  # pairs of `NO_TABLE` are negative
     tables: dict[Origin, int] = {}
     codes = np.full(len(distinct_pairs), NO_TABLE, np.int32)
@@ -81,7 +81,7 @@ def origins_with_clusters(
         code, topic = divmod(pair, len(clusters))
         origin = _in_cluster(origins.tables[code], clusters[topic])
         codes[index] = tables.setdefault(origin, len(tables))
-    return replace(origins, tables=tuple(tables), codes=codes[positions])
+    return replace(origins, tables=tuple(tables), codes=codes[pair_indices])
 
 
 def _in_cluster(origin: Origin, cluster: str) -> Origin:
@@ -116,7 +116,7 @@ def table_name(*names: str) -> str:
 
 
 def first_records(columns: Sequence[pa.Array], mask: Bools) -> dict[str, int]:
-    """Return the name of each source table → the position of its first record in the mask.
+    """Return the name of each source table → the index of its first record in the mask.
 
     Args:
         columns: strings [n] of names from the outermost to the table's own, such as database,

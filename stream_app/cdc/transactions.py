@@ -46,7 +46,7 @@ class EndMarkers:
     """The e END markers among n messages, and their counts of changes, m in all.
 
     Attributes:
-        message_indices: int64 [e]; the positions of the messages.
+        message_indices: int64 [e]; the indices of the messages.
         ids: strings [e]; the whole ids, which may have the position of the commit.
         times: int64 [e]; ms since 1970, as the source says.
         logs: strings [e]; the name of the log in which positions grow, such as a server.

@@ -91,10 +91,10 @@ def _decode(document: Any) -> Border:
     }
     partitions = {
         (str(topic), int(partition)): PartitionProgress(
-            _log_position(numbers[1:], POSITION_NUMBERS + 1), PartitionState(numbers[0])
+            _log_position(values[1:], POSITION_NUMBERS + 1), PartitionState(values[0])
         )
         for topic, states in document["topics"].items()
-        for partition, numbers in states.items()
+        for partition, values in states.items()
     }
     doubt = document["doubt"]
     return Border(
@@ -105,7 +105,7 @@ def _decode(document: Any) -> Border:
 
 
 def _log_position(values: Sequence[int], count: int) -> LogPosition:
-    numbers = tuple(int(value) for value in values)
-    if len(numbers) != count:
-        raise ValueError(f"a position has {count} numbers, not {len(numbers)}")
-    return numbers
+    position = tuple(int(value) for value in values)
+    if len(position) != count:
+        raise ValueError(f"a position has {count} numbers, not {len(position)}")
+    return position

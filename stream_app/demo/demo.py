@@ -90,10 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _records(text: str) -> int:
-    number = int(text)
-    if number < RECORDS_MIN:
+    record_count = int(text)
+    if record_count < RECORDS_MIN:
         raise argparse.ArgumentTypeError(f"must be at least {RECORDS_MIN}")
-    return number
+    return record_count
 
 
 def run(args: argparse.Namespace, console: Console | None = None) -> int:

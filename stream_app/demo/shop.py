@@ -109,15 +109,17 @@ class Shop:
 
     def _renumber_item(self) -> Iterator[Message]:
         table = self.tables["order_items"]
-        number = self._random_order()
-        if old_row := table.rows.get((number, 1)):
-            yield from self._connector.update_key(table, (number, 1), (number, 10, *old_row[2:]))
+        order_id = self._random_order()
+        if old_row := table.rows.get((order_id, 1)):
+            yield from self._connector.update_key(
+                table, (order_id, 1), (order_id, 10, *old_row[2:])
+            )
 
     def _cancel_order(self) -> Iterator[Message]:
-        number = self._random_order()
+        order_id = self._random_order()
         for line in (1, 2, 3, 10):
-            yield from self._delete("order_items", (number, line))
-        yield from self._delete("orders", (number,))
+            yield from self._delete("order_items", (order_id, line))
+        yield from self._delete("orders", (order_id,))
 
     def _delete(self, name: str, key: Key) -> Iterator[Message]:
         table = self.tables[name]

@@ -124,13 +124,13 @@ def failure_of(payload: bytes) -> StreamAppError:
 def _own_error(text: str) -> StreamAppError | None:
     """Return the error at the end of the last Python trace; None without one."""
     lines = text.splitlines()
-    for number in reversed(range(len(lines))):
-        if lines[number].startswith("Traceback (most recent call last)"):
+    for line_index in reversed(range(len(lines))):
+        if lines[line_index].startswith("Traceback (most recent call last)"):
             return None
-        match = _OWN_ERROR.match(lines[number])
+        match = _OWN_ERROR.match(lines[line_index])
         error_class = getattr(errors, match[1], None) if match else None
         if match and isinstance(error_class, type) and issubclass(error_class, StreamAppError):
-            return _parse_error(error_class, match[2], lines[number + 1 :])
+            return _parse_error(error_class, match[2], lines[line_index + 1 :])
     return None
 
 

@@ -147,10 +147,10 @@ def _part(column: pa.Array, data_type: DataType) -> _Part:
 
 
 def _integer_bits(column: pa.Array, viewed_as: pa.DataType) -> npt.NDArray[np.int64]:
-    numbers = column.view(viewed_as)
-    if numbers.null_count:
-        numbers = numbers.fill_null(0)
-    array: npt.NDArray[np.int64] = numbers.to_numpy(zero_copy_only=False)
+    bits = column.view(viewed_as)
+    if bits.null_count:
+        bits = bits.fill_null(0)
+    array: npt.NDArray[np.int64] = bits.to_numpy(zero_copy_only=False)
     return array
 
 

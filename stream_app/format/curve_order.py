@@ -45,8 +45,8 @@ def ordered_words(values: pa.Array, data_type: DataType) -> Words:
             ^ _SIGN
         )
     else:
-        numbers = sort_keys(index_numbers(present_values, data_type), data_type)
-        words[is_valid] = numbers.astype(np.int64).view(np.uint64) ^ _SIGN
+        keys = sort_keys(index_numbers(present_values, data_type), data_type)
+        words[is_valid] = keys.astype(np.int64).view(np.uint64) ^ _SIGN
     return words
 
 

@@ -66,11 +66,13 @@ class DeletionVector:
     @classmethod
     def of_positions(cls, positions: npt.ArrayLike, *, bitmap64: bool = False) -> DeletionVector:
         """Return the vector that deletes these rows, in any order and with repetitions."""
-        numbers = np.asarray(positions, dtype=np.int64)
+        row_positions = np.asarray(positions, dtype=np.int64)
         if bitmap64:
-            return cls(FrozenBitMap64(array.array("Q", numbers.astype(np.uint64).tobytes())))
-        assert not numbers.size or numbers.max() <= BITMAP32_POSITION_MAX, numbers.max()
-        return cls(FrozenBitMap(array.array("I", numbers.astype(np.uint32).tobytes())))
+            return cls(FrozenBitMap64(array.array("Q", row_positions.astype(np.uint64).tobytes())))
+        assert not row_positions.size or row_positions.max() <= BITMAP32_POSITION_MAX, (
+            row_positions.max()
+        )
+        return cls(FrozenBitMap(array.array("I", row_positions.astype(np.uint32).tobytes())))
 
     @property
     def is_64(self) -> bool:

@@ -161,9 +161,9 @@ def _fraction_in_threes(fraction: int) -> str:
 def _date_text(day: int) -> str:
     """Format a date as Java's ISO text: four digits of the year, or a plus and more digits."""
     year, month, day_of_month = str(np.datetime64(day, "D")).rsplit("-", 2)
-    number = int(year)
-    sign = "-" if number < 0 else "+" if number > 9999 else ""
-    return f"{sign}{abs(number):04}-{month}-{day_of_month}"
+    signed_year = int(year)
+    sign = "-" if signed_year < 0 else "+" if signed_year > 9999 else ""
+    return f"{sign}{abs(signed_year):04}-{month}-{day_of_month}"
 
 
 def _time_text(time_ms: int, precision: int) -> str:
@@ -180,8 +180,10 @@ def _java_float_text(value: float, *, single: bool) -> str:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    number = np.float32(value) if single else np.float64(value)
+    typed_value = np.float32(value) if single else np.float64(value)
     if value == 0 or _PLAIN_FLOAT_MIN <= abs(value) < _PLAIN_FLOAT_MAX:
-        return np.format_float_positional(number, unique=True, trim="0")
-    mantissa, _, exponent = np.format_float_scientific(number, unique=True, trim="0").partition("e")
+        return np.format_float_positional(typed_value, unique=True, trim="0")
+    mantissa, _, exponent = np.format_float_scientific(
+        typed_value, unique=True, trim="0"
+    ).partition("e")
     return f"{mantissa}E{int(exponent)}"

@@ -68,11 +68,11 @@ def message_fields(pointers: Int64s) -> MessageFields:
     )
 
 
-def words_of(pointers: Int64s, number: int) -> Int64s:
+def words_of(pointers: Int64s, word_index: int) -> Int64s:
     """Return the word of this number, counted from 0, of the memory at each of these addresses."""
     base = int(pointers.min())
-    memory = pa.foreign_buffer(base, int(pointers.max()) - base + (number + 1) * WORD)
-    words: Int64s = np.frombuffer(memory, np.int64)[(pointers - base) // WORD + number]
+    memory = pa.foreign_buffer(base, int(pointers.max()) - base + (word_index + 1) * WORD)
+    words: Int64s = np.frombuffer(memory, np.int64)[(pointers - base) // WORD + word_index]
     return words
 
 

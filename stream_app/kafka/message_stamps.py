@@ -69,8 +69,8 @@ def stamp_word(by_calls: Timestamps) -> int | None:
     words: Int64s = empty_memory.ctypes.data + 8 * np.arange(_PROBE_WORDS, dtype=np.int64)
     words[0] = 0  # no error
     [stamp] = by_calls(np.array([words.ctypes.data], np.int64)).tolist()
-    word_numbers = np.flatnonzero(words == stamp).tolist()
-    return word_numbers[0] if word_numbers and word_numbers[0] else None
+    word_indices = np.flatnonzero(words == stamp).tolist()
+    return word_indices[0] if word_indices and word_indices[0] else None
 
 
 @cache

@@ -30,7 +30,7 @@ class RegistryRefusalError(Exception):
     """The reason why no message with a schema number can be read."""
 
 
-def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> RegisteredSchema:
+def registered_at(url: str, get: Get, schema_number: int, id_kind: IdKind) -> RegisteredSchema:
     """Return the schema of a number.
 
     Args:
@@ -42,11 +42,11 @@ def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> Registere
         ValueError: the response does not follow the interface.
     """
     if apicurio := _APICURIO.search(url):
-        return _apicurio_schema(get, number, apicurio[1], id_kind)
-    return _confluent_schema(get, number)
+        return _apicurio_schema(get, schema_number, apicurio[1], id_kind)
+    return _confluent_schema(get, schema_number)
 
 
-def number_of_guid(get: Get, guid: UUID) -> int:
+def schema_number_of_guid(get: Get, guid: UUID) -> int:
     """Return the number of a schema with a GUID, which Confluent's interface alone has.
 
     Raises:
@@ -57,34 +57,44 @@ def number_of_guid(get: Get, guid: UUID) -> int:
     response = json.loads(get(f"/schemas/guids/{guid}/ids", reason_prefix))
     if not isinstance(response, list) or not all(isinstance(entry, dict) for entry in response):
         raise ValueError("the response has no numbers")
-    numbers = [entry["id"] for entry in response if entry.get("context") in _DEFAULT_CONTEXT]
-    if not numbers or not isinstance(numbers[0], int):
+    schema_numbers = [entry["id"] for entry in response if entry.get("context") in _DEFAULT_CONTEXT]
+    if not schema_numbers or not isinstance(schema_numbers[0], int):
         raise RegistryRefusalError(f"{reason_prefix} the schema registry does not have")
-    return numbers[0]
+    return schema_numbers[0]
 
 
-def _confluent_schema(get: Get, number: int) -> RegisteredSchema:
-    response = _object(get(f"/schemas/ids/{number}", f"names schema {number}, which"), number)
+def _confluent_schema(get: Get, schema_number: int) -> RegisteredSchema:
+    response = _object(
+        get(f"/schemas/ids/{schema_number}", f"names schema {schema_number}, which"), schema_number
+    )
     references: dict[str, str] = {}
 
     def read(reference: Mapping[str, Any], reason_prefix: str) -> tuple[str, Any]:
         subject = _quote(reference.get("subject"), reason_prefix)
         inner = _object(
-            get(f"/subjects/{subject}/versions/{reference['version']}", reason_prefix), number
+            get(f"/subjects/{subject}/versions/{reference['version']}", reason_prefix),
+            schema_number,
         )
         return _schema_text(inner), inner.get("references")
 
-    _collect_references(number, response.get("references"), references, read)
+    _collect_references(schema_number, response.get("references"), references, read)
     schema_type = str(response.get("schemaType") or SchemaKind.AVRO.value)
-    return RegisteredSchema(number, schema_type, _schema_text(response), tuple(references.items()))
+    return RegisteredSchema(
+        schema_number, schema_type, _schema_text(response), tuple(references.items())
+    )
 
 
-def _apicurio_schema(get: Get, number: int, version: str, id_kind: IdKind) -> RegisteredSchema:
+def _apicurio_schema(
+    get: Get, schema_number: int, version: str, id_kind: IdKind
+) -> RegisteredSchema:
     """Ask Apicurio's own API for a schema, and for the schemas to which it refers."""
-    number_kind = id_kind
-    if number_kind is IdKind.AUTO:
-        number_kind = IdKind.GLOBAL if version == "2" else IdKind.CONTENT
-    path, reason_prefix = f"/ids/{number_kind.value}s/{number}", f"names schema {number}, which"
+    named_kind = id_kind
+    if named_kind is IdKind.AUTO:
+        named_kind = IdKind.GLOBAL if version == "2" else IdKind.CONTENT
+    path, reason_prefix = (
+        f"/ids/{named_kind.value}s/{schema_number}",
+        f"names schema {schema_number}, which",
+    )
     references: dict[str, str] = {}
 
     def read(reference: Mapping[str, Any], reason_prefix: str) -> tuple[str, Any]:
@@ -96,16 +106,16 @@ def _apicurio_schema(get: Get, number: int, version: str, id_kind: IdKind) -> Re
         text = get(
             version_path if version == "2" else f"{version_path}/content", reason_prefix
         ).decode()
-        return text, _document(get(f"{version_path}/references", reason_prefix), number)
+        return text, _document(get(f"{version_path}/references", reason_prefix), schema_number)
 
     text = get(path, reason_prefix).decode()
-    reference_list = _document(get(f"{path}/references", reason_prefix), number)
-    _collect_references(number, reference_list, references, read)
-    return RegisteredSchema(number, "", text, tuple(references.items()))
+    reference_list = _document(get(f"{path}/references", reason_prefix), schema_number)
+    _collect_references(schema_number, reference_list, references, read)
+    return RegisteredSchema(schema_number, "", text, tuple(references.items()))
 
 
 def _collect_references(
-    number: int,
+    schema_number: int,
     reference_list: Any,
     references: dict[str, str],
     read: Callable[[Mapping[str, Any], str], tuple[str, Any]],
@@ -118,7 +128,7 @@ def _collect_references(
     for reference in reference_list if isinstance(reference_list, list) else ():
         is_object = isinstance(reference, dict)
         name, version = (reference.get(key) if is_object else None for key in ("name", "version"))
-        reason_prefix = f"names schema {number}, whose reference {str(name)[:_SHOWN_MAX]!r}"
+        reason_prefix = f"names schema {schema_number}, whose reference {str(name)[:_SHOWN_MAX]!r}"
         if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", str(version)):
             raise RegistryRefusalError(f"{reason_prefix} has no name and version")
         if name in references:
@@ -127,7 +137,7 @@ def _collect_references(
             raise RegistryRefusalError(f"{reason_prefix} is one of more than {_REFERENCES_MAX}")
         references[name] = ""  # so that a cycle ends
         text, inner_references = read(reference, reason_prefix)
-        _collect_references(number, inner_references, references, read)
+        _collect_references(schema_number, inner_references, references, read)
         del references[name]
         references[name] = text
 
@@ -142,15 +152,17 @@ def _quote(name: object, reason_prefix: str) -> str:
         ) from None
 
 
-def _document(body: bytes, number: int) -> Any:
+def _document(body: bytes, schema_number: int) -> Any:
     try:
         return json.loads(body)
     except RecursionError:
-        raise RegistryRefusalError(f"names schema {number}, which is nested too deeply") from None
+        raise RegistryRefusalError(
+            f"names schema {schema_number}, which is nested too deeply"
+        ) from None
 
 
-def _object(body: bytes, number: int) -> Mapping[str, Any]:
-    response = _document(body, number)
+def _object(body: bytes, schema_number: int) -> Mapping[str, Any]:
+    response = _document(body, schema_number)
     if not isinstance(response, dict):
         raise ValueError("the response has no schema")
     return response

@@ -36,8 +36,8 @@ from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.registry_apis import (
     Get,
     RegistryRefusalError,
-    number_of_guid,
     registered_at,
+    schema_number_of_guid,
 )
 from stream_app.network.http_request import LongResponseError, response_body
 
@@ -47,7 +47,7 @@ _RESPONSE_BYTES_MAX = 16 << 20
 _REFUSED_S = 10.0
 _REFUSED_MAX = 10_000
 """The most refused numbers that are remembered; beyond that the oldest is forgotten."""
-_NUMBER_MAX = 2**31 - 1
+_SCHEMA_NUMBER_MAX = 2**31 - 1
 """Registries count in Java's int."""
 _PAUSES_S = (0.2, 1.0, 3.0)
 _MISSING_CODES = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE, HTTPStatus.UNPROCESSABLE_ENTITY})
@@ -94,23 +94,23 @@ class SchemaRegistry:
     pauses_s: tuple[float, ...] = _PAUSES_S
     clock: Clock = field(default_factory=SystemClock, compare=False)
 
-    def schema(self, number: int) -> RegisteredSchema:
+    def schema(self, schema_number: int) -> RegisteredSchema:
         """See `Schemas.schema`."""
-        if number < 0:
+        if schema_number < 0:
             raise UnreadableRecordError(NO_HEAD)
 
         def ask(url: str, get: Get) -> RegisteredSchema:
-            return registered_at(url, get, number, self.id_kind)
+            return registered_at(url, get, schema_number, self.id_kind)
 
-        if number > _NUMBER_MAX:
-            reason = f"names schema {number}, which the schema registry does not have"
+        if schema_number > _SCHEMA_NUMBER_MAX:
+            reason = f"names schema {schema_number}, which the schema registry does not have"
             raise UnreadableRecordError(reason)
-        return self._cached_value(number, RegisteredSchema, ask)
+        return self._cached_value(schema_number, RegisteredSchema, ask)
 
-    def number_of(self, guid: bytes) -> int:
+    def schema_number_of(self, guid: bytes) -> int:
         """See `Schemas.number_of`."""
         return self._cached_value(
-            guid, int, lambda _, get: number_of_guid(get, uuid.UUID(bytes=guid))
+            guid, int, lambda _, get: schema_number_of_guid(get, uuid.UUID(bytes=guid))
         )
 
     def _cached_value(

@@ -103,8 +103,8 @@ def _store(bits: int) -> Callable[..., Any]:
         builder.store(value, _address(builder, arguments[:2], bits), align=1)
         return context.get_dummy_value()
 
-    def store(_typing_context: Any, table: Any, index: Any, value: Any) -> Any:
-        del table, index, value
+    def store(_typing_context: Any, table: Any, element_index: Any, value: Any) -> Any:
+        del table, element_index, value
         return types.none(types.int64, types.int64, types.int64), generate
 
     return cast(Callable[..., Any], intrinsic(store))

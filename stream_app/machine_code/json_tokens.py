@@ -137,7 +137,7 @@ def character_at(position: int) -> tuple[int, int]:
 @compiled
 def _four_digits(position: int) -> int:
     """Return the number of four hexadecimal digits."""
-    number = 0
+    code_unit = 0
     for byte_position in range(position, position + 4):
         byte = byte_at(byte_position)
         if ZERO <= byte <= NINE:
@@ -146,8 +146,8 @@ def _four_digits(position: int) -> int:
             digit = (byte | SMALL) - SMALL_A + 10
         else:
             return DECLINED
-        number = number << 4 | digit
-    return number
+        code_unit = code_unit << 4 | digit
+    return code_unit
 
 
 @compiled

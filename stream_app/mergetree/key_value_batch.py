@@ -68,11 +68,11 @@ class KeyValueLayout:
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def with_sequence_number(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:
+def with_sequence_number(rows: pa.RecordBatch, sequence_number: int) -> pa.RecordBatch:
     """Return the rows with this sequence number in each."""
     index = rows.schema.get_field_index(SEQUENCE_NUMBER)
-    numbers = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
-    return rows.set_column(index, rows.schema.field(index), numbers)
+    sequence_numbers = pa.repeat(pa.scalar(sequence_number, pa.int64()), rows.num_rows)
+    return rows.set_column(index, rows.schema.field(index), sequence_numbers)
 
 
 def integer_view(column: pa.Array) -> pa.Array:

@@ -205,14 +205,14 @@ def _kind_for(root: TypeRoot) -> LiteralKind:
     return LiteralKind.TIMESTAMP if root in TIMESTAMP_ROOTS else LiteralKind(root.name)
 
 
-def _on_grid(number: Fraction, maximum: int, minimum: int | None = None) -> FittedLiteral:
+def _on_grid(value: Fraction, maximum: int, minimum: int | None = None) -> FittedLiteral:
     """Return a number among the integers up to a maximum; from `-maximum - 1` on by default."""
-    floor = number.__floor__()
+    floor = value.__floor__()
     if floor < (-maximum - 1 if minimum is None else minimum):
         return FittedLiteral(None, is_exact=False)
     if floor > maximum:
         return FittedLiteral(maximum, is_exact=False, is_beyond=True)
-    return FittedLiteral(floor, is_exact=floor == number)
+    return FittedLiteral(floor, is_exact=floor == value)
 
 
 def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:

@@ -207,7 +207,10 @@ def _function_call(call: Call) -> pc.Expression:
 
     if name not in pc.function_registry().list_functions():
         summary = {"summary": call.function, "description": "see predicate_functions"}
-        arguments = {f"argument {number}": data_type for number, data_type in enumerate(types)}
+        arguments = {
+            f"argument {argument_index}": data_type
+            for argument_index, data_type in enumerate(types)
+        }
         with contextlib.suppress(pa.ArrowKeyError):  # another thread has registered it
             pc.register_scalar_function(evaluate, name, summary, arguments, result)
     return pc.Expression._call(name, [_values(call.column), *map(pc.scalar, call.literals)])

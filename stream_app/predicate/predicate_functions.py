@@ -168,9 +168,9 @@ def _float(variant: Variant, _: DataType) -> float:
 
 def _decimal(variant: Variant, target: DataType) -> Decimal:
     value = _scalar(variant)
-    number = Decimal(repr(value) if isinstance(value, float) else value)
+    parsed_decimal = Decimal(repr(value) if isinstance(value, float) else value)
     context = Context(prec=_DIGITS_MAX, rounding=ROUND_HALF_UP)
-    rounded = number.quantize(Decimal(1).scaleb(-target.scale), context=context)
+    rounded = parsed_decimal.quantize(Decimal(1).scaleb(-target.scale), context=context)
     if not rounded.is_finite() or len(rounded.as_tuple().digits) > target.precision:
         raise OverflowError
     return rounded

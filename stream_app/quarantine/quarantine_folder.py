@@ -311,8 +311,8 @@ def reused_offsets(records: Iterable[QuarantinedRecord]) -> list[str]:
 
 def _epoch_order(name: str) -> tuple[int, str]:
     """Return the sort key of a file in the order of epochs."""
-    number = name.removeprefix("epoch-").partition(".")[0]
-    return (int(number) if number.isdigit() else -1, name)
+    epoch_text = name.removeprefix("epoch-").partition(".")[0]
+    return (int(epoch_text) if epoch_text.isdigit() else -1, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

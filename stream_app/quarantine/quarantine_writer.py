@@ -102,8 +102,8 @@ def _record_text(line: Mapping[str, Any]) -> str:
 
 def _keep_replaced(folder: JobFolder, epoch: int, data: bytes) -> None:
     """Keep an earlier file under the first free name, unless a crashed run saved the same data."""
-    for number in itertools.count(1):
-        path = folder.path(REPLACED_FILE.format(epoch=epoch, number=number))
+    for file_number in itertools.count(1):
+        path = folder.path(REPLACED_FILE.format(epoch=epoch, number=file_number))
         content = _content(folder, path)
         if content is None:
             folder.file_io.overwrite(path, data)

@@ -20,15 +20,15 @@ class NameNumbers:
     """The dictionary of one VARIANT: names in the order of their first use."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        self._numbers_by_name: dict[str, int] = {}
 
     def number(self, name: str) -> int:
         """Return the number of a name; a new name is added."""
-        return self._numbers.setdefault(name, len(self._numbers))
+        return self._numbers_by_name.setdefault(name, len(self._numbers_by_name))
 
     def metadata(self) -> bytes:
         """Return the dictionary as bytes."""
-        names = [name.encode() for name in self._numbers]
+        names = [name.encode() for name in self._numbers_by_name]
         ends = list(accumulate(map(len, names), initial=0))
         size = number_size(max(ends[-1], len(names)))
         head = bytes((layout.ENCODING_VERSION | size - 1 << 6,)) + _pack([len(names)], size)
@@ -45,16 +45,16 @@ def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes
         DuplicateNameError: two members have the same name.
     """
     starts = list(accumulate((len(value) for _, value in members), initial=0))
-    order = sorted(range(len(members)), key=lambda index: _java_order(members[index][0]))
+    order = sorted(range(len(members)), key=lambda member: _java_order(members[member][0]))
     in_order = [members[index][0] for index in order]
     if any(previous == following for previous, following in pairwise(in_order)):
         raise DuplicateNameError("an object has a name twice")
-    numbers = [names.number(name) for name in in_order]
-    id_size, offset_size = number_size(max(numbers, default=0)), number_size(starts[-1])
+    name_numbers = [names.number(name) for name in in_order]
+    id_size, offset_size = number_size(max(name_numbers, default=0)), number_size(starts[-1])
     return b"".join(
         (
             _container_head(layout.OBJECT, len(members), id_size - 1 << 2 | offset_size - 1, 4),
-            _pack(numbers, id_size),
+            _pack(name_numbers, id_size),
             _pack((starts[index] for index in order), offset_size),
             _pack(starts[-1:], offset_size),
             *(value for _, value in members),
@@ -86,5 +86,5 @@ def _container_head(kind: int, count: int, size_bits: int, large_bit: int) -> by
     return bytes((first,)) + _pack([count], 4 if is_large else 1)
 
 
-def _pack(numbers: Iterable[int], size: int) -> bytes:
-    return b"".join(number.to_bytes(size, "little") for number in numbers)
+def _pack(values: Iterable[int], size: int) -> bytes:
+    return b"".join(value.to_bytes(size, "little") for value in values)

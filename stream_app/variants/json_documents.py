@@ -90,9 +90,9 @@ def _encode(document: Any, names: NameNumbers, depth: int) -> bytes:
 
 def _encode_number(text: str) -> bytes:
     if len(text.lstrip("-")) <= _INT64_DIGITS and "." not in text and "e" not in text.lower():
-        number = int(text)
-        if number in _INT64:
-            return scalars.integer(number)
+        integer = int(text)
+        if integer in _INT64:
+            return scalars.integer(integer)
     if _DIGITS.fullmatch(text):
         decimal = scalars.decimal(Decimal(text))
         if decimal is not None:

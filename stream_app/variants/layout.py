@@ -53,6 +53,6 @@ def is_variant(data_type: pa.DataType) -> bool:
     return bool(data_type == VARIANT_TYPE)
 
 
-def number_size(number: int) -> int:
+def number_size(value: int) -> int:
     """Return the bytes that an unsigned number takes."""
-    return max(1, (number.bit_length() + 7) // 8)
+    return max(1, (value.bit_length() + 7) // 8)

@@ -6,6 +6,7 @@ Source: Paimon `data/variant/VariantPathSegment.java`.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from stream_app.variants import layout
 from stream_app.variants.variant_reader import Variant
@@ -57,5 +58,5 @@ def _member(variant: Variant, name: str) -> Variant | None:
     return next((value for key, value in variant.members() if key == name), None)
 
 
-def _element(variant: Variant, index: int) -> Variant | None:
-    return next((value for number, value in enumerate(variant.elements()) if number == index), None)
+def _element(variant: Variant, element_index: int) -> Variant | None:
+    return next(islice(variant.elements(), element_index, None), None)

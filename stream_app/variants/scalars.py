@@ -36,8 +36,10 @@ def decimal(value: Decimal) -> bytes | None:
     precision = len(str(unscaled))
     for kind, (size, digits_max) in layout.DECIMALS.items():
         if scale <= digits_max and precision <= digits_max:
-            number = -unscaled if sign else unscaled
-            return _primitive(kind, bytes((scale,)) + number.to_bytes(size, "little", signed=True))
+            signed_value = -unscaled if sign else unscaled
+            return _primitive(
+                kind, bytes((scale,)) + signed_value.to_bytes(size, "little", signed=True)
+            )
     return None
 
 

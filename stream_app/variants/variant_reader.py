@@ -85,14 +85,14 @@ class Variant:
         for position in range(offsets, values - size, size):
             yield self._value_at(values + self._number_at(position, size))
 
-    def name(self, number: int) -> str:
+    def name(self, name_number: int) -> str:
         """Return the dictionary's name with this number."""
         size = (self.metadata[0] >> 6) + 1 if self.metadata else 1
         count = _unsigned_at(self.metadata, 1, size)
-        if number >= count:
+        if name_number >= count:
             raise MalformedVariantError
         start, end = (
-            _unsigned_at(self.metadata, 1 + (number + index) * size, size) for index in (1, 2)
+            _unsigned_at(self.metadata, 1 + (name_number + index) * size, size) for index in (1, 2)
         )
         names = 1 + (count + 2) * size
         if not start <= end <= len(self.metadata) - names:
@@ -110,8 +110,8 @@ class Variant:
             case layout.TRUE | layout.FALSE:
                 return kind == layout.TRUE
             case layout.DOUBLE | layout.FLOAT:
-                number: float = struct.unpack("<d" if kind == layout.DOUBLE else "<f", content)[0]
-                return number
+                value: float = struct.unpack("<d" if kind == layout.DOUBLE else "<f", content)[0]
+                return value
             case layout.LONG_TEXT:
                 return _decode_text(content[4:])
             case layout.BINARY | layout.UUID:

@@ -25,6 +25,9 @@ VERBS = frozenset({"begin", "begins"})
 EMPTY_PARTS = frozenset({"found", "told"})
 """Words that say as little within a name: `is_shown` says more than `is_told`."""
 
+BARE_NUMBERS = frozenset({"number", "numbers"})
+"""A number counts up for what its noun names, such as `page_number`; otherwise it is a value."""
+
 UNITS = frozenset(
     [
         *("bits", "bytes", "cents", "days", "digits", "letters", "micros", "microseconds"),
@@ -120,6 +123,41 @@ def test_values_have_no_empty_names(storey: str) -> None:
         for name in values(tree_of(module))
     )
     assert not (EMPTY | VERBS) & names.keys(), "name the value by what it is, such as files or row"
+
+
+def test_a_number_has_its_noun() -> None:
+    names = {
+        f"{module}: {name}"
+        for module in modules("stream_app")
+        for name in values(tree_of(module))
+        if name.lstrip("_") in BARE_NUMBERS
+    }
+    assert names == set(), "an id, an index or a page_number; or a value, integer or ticks"
+
+
+def test_a_parameter_that_is_an_index_has_its_noun() -> None:
+    """A loop shows what its index counts; a caller of a function sees only the name."""
+    functions = {
+        f"{module}: {name}" for module in modules("stream_app") for name in indexed(tree_of(module))
+    }
+    assert functions == set(), "such as column_index"
+
+
+def test_indexed_functions_are_seen() -> None:
+    tree = ast.parse(
+        "def f(index): pass\ndef g(a, *, index=0): pass\ndef h(column_index): index = 1\n"
+        "class Rows:\n    def __getitem__(self, index): pass"
+    )
+    assert list(indexed(tree)) == ["f", "g"]
+
+
+def indexed(tree: ast.Module) -> Iterator[str]:
+    """Functions with a parameter `index`, except Python's `__getitem__`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name, args=arguments) if name != "__getitem__":
+                if "index" in {item.arg for item in (*arguments.args, *arguments.kwonlyargs)}:
+                    yield name
 
 
 def test_no_value_but_a_field_is_called_of() -> None:

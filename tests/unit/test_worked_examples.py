@@ -146,7 +146,7 @@ def test_images_between_frames() -> None:
     values = [*(head + tail for head in heads), b'{"after":{"k":3}}']
     framed = KnownFrames().find_framed(pa.array(values))
     assert framed is not None
-    assert framed.positions.tolist() == [0, 1, 2]
+    assert framed.indices.tolist() == [0, 1, 2]
     assert framed.images.to_pylist() == [b'{"k":1}', b'{"k":1}', b'{"k":2}', b'{"k":2}']
     assert framed.has_before.tolist() == [False, True, True]
     assert framed.has_after.tolist() == [True, True, False]
@@ -234,10 +234,10 @@ def test_partitions_of_keys_that_settle() -> None:
         partitions_before=np.array([7, NOWHERE]),
     )
     stays = place_changes(changes, OlderRowRule.STAYS)
-    assert stays.change_numbers.tolist() == [0, 1, 2, 3]
+    assert stays.change_indices.tolist() == [0, 1, 2, 3]
     assert stays.partitions.tolist() == [7, 7, 8, 8]
     assert stays.partitions_after.tolist() == [NOWHERE, 8]
-    assert place_changes(changes, OlderRowRule.SKIPS).change_numbers.tolist() == [2]
+    assert place_changes(changes, OlderRowRule.SKIPS).change_indices.tolist() == [2]
 
 
 def test_the_last_bytes_of_texts_are_read_as_drawn() -> None:
@@ -266,7 +266,7 @@ def test_the_newest_rows_of_keys_in_buckets() -> None:
         {
             HASH_COLUMN: pa.array(keys, pa.int32()),
             BUCKET_CODE: pa.array([0, 0, 1, 0, 0, 1], pa.int32()),
-            "_KEY_SNAPSHOT_NUMBER": [1, 2, 1, 1, 1, 2],
+            "_KEY_SNAPSHOT_INDEX": [1, 2, 1, 1, 1, 2],
             "_SEQUENCE_NUMBER": [0] * 6,
             IS_LIVE: [True, False, True, True, False, False],
             "k": keys,

@@ -241,8 +241,8 @@ def _short_key(key: str) -> str:
     return text if len(text) <= _KEY_WIDTH else text[: _KEY_WIDTH - 1] + "…"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _level_row(

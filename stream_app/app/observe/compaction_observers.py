@@ -19,9 +19,9 @@ from stream_app.app.observe.channels.signs_of_life import SignsOfLife, signs_of_
 from stream_app.app.observe.metrics.collectors import (
     StoreCollector,
     TablesCollector,
-    callback_numbers,
-    compaction_numbers,
-    expiry_numbers,
+    callback_samples,
+    compaction_samples,
+    expiry_samples,
 )
 from stream_app.app.observe.metrics.endpoint import serving_metrics
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
@@ -56,8 +56,8 @@ class CompactionObservers:
     def collect(self, table_job: TableJob, spark: SparkSession) -> None:
         """Begin to collect metrics of an open table, and of Spark."""
         label = table_job.table.label
-        compactions, expiry = TablesCollector(compaction_numbers), TablesCollector(expiry_numbers)
-        callbacks = TablesCollector(callback_numbers)
+        compactions, expiry = TablesCollector(compaction_samples), TablesCollector(expiry_samples)
+        callbacks = TablesCollector(callback_samples)
         compactions.add(label, table_job.compaction_metrics)
         expiry.add(label, table_job.upkeep.metrics)
         callbacks.add(label, table_job.callback_problems)

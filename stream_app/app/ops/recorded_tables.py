@@ -105,7 +105,7 @@ def choice_of(job_tables: JobTables | None) -> SourceChoice:
 def recorded_splitter(
     job_tables: JobTables | None, *file_store_tables: FileStoreTable
 ) -> MessageSplitter:
-    """Make a splitter that assigns messages to tables, by the tables' indexes.
+    """Make a splitter that assigns messages to tables, by the tables' indices.
 
     Messages of a source table that collides with another one, and was refused, belong to no table.
 
@@ -131,7 +131,7 @@ def recorded_splitter(
 def named_splitter(
     job_tables: JobTables, names: Sequence[str], targets: Mapping[Origin, str]
 ) -> MessageSplitter:
-    """Make a splitter that assigns messages to tables, by the indexes of their names.
+    """Make a splitter that assigns messages to tables, by the indices of their names.
 
     Args:
         targets: source table → its table, as far as the caller knows.

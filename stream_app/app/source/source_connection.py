@@ -171,9 +171,9 @@ class SourceConnection:
     ) -> _ByPartition:
         """Query each cluster with its request; return the results under the job's topic names."""
         return {
-            (in_cluster(cluster, topic), partition): number
+            (in_cluster(cluster, topic), partition): value
             for cluster, request in requests.items()
-            for (topic, partition), number in ask(self._clusters[cluster][1], request).items()
+            for (topic, partition), value in ask(self._clusters[cluster][1], request).items()
         }
 
 

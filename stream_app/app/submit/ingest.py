@@ -12,8 +12,8 @@ import sys
 if __name__ == "__main__":
     # Until the job handles signals itself, it has nothing to clean up, and a traceback would not
     # help.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _: os._exit(128 + received))
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda received, _: os._exit(128 + received))
 
     from stream_app.process.lean_imports import lean_imports
 

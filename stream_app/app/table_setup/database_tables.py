@@ -193,7 +193,7 @@ class DatabaseTables:
         self._held_names = held_names
         assignment = Assignment(
             rules=self.job_tables.rules,
-            indexes={feed.name: index for index, feed in enumerate(feeds)},
+            table_indices={feed.name: index for index, feed in enumerate(feeds)},
             targets=self._targets_for_tasks(),
             refused={**self._refusal_reasons, **(uncreated or {})},
             reported_ghosts=frozenset(self._ghosts),

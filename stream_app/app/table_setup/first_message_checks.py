@@ -178,10 +178,10 @@ def snapshot_only_remarks(
     is_read_row = [None if row is None else row[0] == _READ for row in _rows(batch)]
 
     def describe_rows(*, is_read: bool) -> Any:
-        indexes = [index for index, value in enumerate(is_read_row) if value is is_read]
-        if not indexes:
+        indices = [index for index, value in enumerate(is_read_row) if value is is_read]
+        if not indices:
             return None
-        return facts.describe(batch.take(pa.array(indexes, pa.int32())), options)
+        return facts.describe(batch.take(pa.array(indices, pa.int32())), options)
 
     newest_read = max((index for index, value in enumerate(is_read_row) if value), default=-1)
     if False not in is_read_row[newest_read + 1 :]:

@@ -188,11 +188,11 @@ def _members(text: str) -> dict[str, str]:
         index = _end_of_sign(text, ",", index)
 
 
-def _end_of_sign(text: str, sign: str, index: int) -> int:
+def _end_of_sign(text: str, sign: str, start: int) -> int:
     """Return the index after a given character that only blanks precede."""
-    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, index)
+    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, start)
     if match is None:
-        raise ValueError(f"the text lacks {sign!r} at index {index}")
+        raise ValueError(f"the text lacks {sign!r} at index {start}")
     return match.end()
 
 

@@ -55,10 +55,10 @@ class HiveLock:
     def hold(self, identifier: Identifier) -> Iterator[None]:
         """Request the metastore's lock, and poll until it is granted; a failed wait releases it."""
         response = self._answer(_LOCK, _request(identifier, *self._holder))
-        lock_id = response.number(1)
+        lock_id = response.integer(1)
         where = f"lock {lock_id} of {identifier} in {self.client.label}"
         try:
-            if response.number(2) != _State.ACQUIRED:
+            if response.integer(2) != _State.ACQUIRED:
                 wait_for_lock(
                     lambda: self._is_acquired(lock_id, where),
                     self.clock,
@@ -72,7 +72,7 @@ class HiveLock:
 
     def _is_acquired(self, lock_id: int, where: str) -> bool:
         try:
-            state = self._answer(_CHECK_LOCK, Struct({1: i64(lock_id)})).number(2)
+            state = self._answer(_CHECK_LOCK, Struct({1: i64(lock_id)})).integer(2)
         except RefusedError as error:
             raise _lost_lock_error(str(error), where) from None
         if state not in (_State.ACQUIRED, _State.WAITING):

@@ -136,7 +136,7 @@ def is_paimon_table(table: Struct) -> bool:
     """Return whether a table of the metastore is Paimon's."""
     storage = table.struct(TableField.STORAGE)
     formats = (StorageField.INPUT_FORMAT, StorageField.OUTPUT_FORMAT)
-    return [storage.text(number) for number in formats] == [_INPUT_FORMAT, _OUTPUT_FORMAT]
+    return [storage.text(field_id) for field_id in formats] == [_INPUT_FORMAT, _OUTPUT_FORMAT]
 
 
 def hive_table_location(table: Struct, layout: HiveLayout) -> str:

@@ -136,9 +136,9 @@ class MetastoreClient:
             ) from None
 
     def _check_answer(self, method: MetastoreMethod, answer: Struct) -> None:
-        for number in answer.fields.keys() - {0}:
-            kind = method.errors[number - 1] if number <= len(method.errors) else "exception"
-            message = " ".join(answer.struct(number).text(1).split())
+        for field_id in answer.fields.keys() - {0}:
+            kind = method.errors[field_id - 1] if field_id <= len(method.errors) else "exception"
+            message = " ".join(answer.struct(field_id).text(1).split())
             where = f"{method.name} of {self.label}"
             if any(mark in message for mark in _REFUSAL_MARKS):
                 raise NoAccessError(

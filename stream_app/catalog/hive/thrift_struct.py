@@ -1,4 +1,4 @@
-"""Encodes Thrift structs by the numbers of their fields, without declarations.
+"""Encodes Thrift structs by the ids of their fields, without declarations.
 
 A struct that is read, changed and written keeps all fields. So a table keeps a newer metastore's
 fields that this client does not know.
@@ -63,7 +63,7 @@ class ThriftMap:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A struct's fields by number; a missing field reads as empty or zero."""
+    """A struct's fields by id; a missing field reads as empty or zero."""
 
     fields: Mapping[int, ThriftValue] = field(default_factory=dict)
 
@@ -71,40 +71,40 @@ class Struct:
         """Return the struct with new values for some fields."""
         return Struct({**self.fields, **fields})
 
-    def text(self, number: int) -> str:
+    def text(self, field_id: int) -> str:
         """Return a field of kind STRING."""
-        return _text_of_bytes(self._content(number, b""))
+        return _text_of_bytes(self._content(field_id, b""))
 
-    def number(self, number: int) -> int:
+    def integer(self, field_id: int) -> int:
         """Return a field of an integer kind."""
-        return int(self._content(number, 0))
+        return int(self._content(field_id, 0))
 
-    def struct(self, number: int) -> Struct:
+    def struct(self, field_id: int) -> Struct:
         """Return a field of kind STRUCT."""
-        content = self._content(number, Struct())
+        content = self._content(field_id, Struct())
         assert isinstance(content, Struct)
         return content
 
-    def texts(self, number: int) -> list[str]:
+    def texts(self, field_id: int) -> list[str]:
         """Return a field that is a list of strings."""
-        return [_text_of_bytes(content) for content in self._items(number)]
+        return [_text_of_bytes(content) for content in self._items(field_id)]
 
-    def structs(self, number: int) -> list[Struct]:
+    def structs(self, field_id: int) -> list[Struct]:
         """Return a field that is a list of structs."""
-        return list(self._items(number))
+        return list(self._items(field_id))
 
-    def text_map(self, number: int) -> dict[str, str]:
+    def text_map(self, field_id: int) -> dict[str, str]:
         """Return a field that is a map of strings."""
-        pairs = self._content(number, _NO_PAIRS)
+        pairs = self._content(field_id, _NO_PAIRS)
         return {_text_of_bytes(key): _text_of_bytes(value) for key, value in pairs.contents}
 
-    def _items(self, number: int) -> tuple[Any, ...]:
-        items = self._content(number, _NO_ITEMS)
+    def _items(self, field_id: int) -> tuple[Any, ...]:
+        items = self._content(field_id, _NO_ITEMS)
         assert isinstance(items, ThriftList)
         return items.contents
 
-    def _content(self, number: int, default: Any) -> Any:
-        value = self.fields.get(number)
+    def _content(self, field_id: int, default: Any) -> Any:
+        value = self.fields.get(field_id)
         return default if value is None else value.content
 
 
@@ -181,10 +181,10 @@ def read_struct(protocol: Any) -> Struct:
     fields = {}
     protocol.readStructBegin()
     while True:
-        _, kind, number = protocol.readFieldBegin()
+        _, kind, field_id = protocol.readFieldBegin()
         if kind == ThriftType.STOP:
             break
-        fields[number] = ThriftValue(kind, _read_value(protocol, kind))
+        fields[field_id] = ThriftValue(kind, _read_value(protocol, kind))
         protocol.readFieldEnd()
     protocol.readStructEnd()
     return Struct(fields)
@@ -213,8 +213,8 @@ def _read_value(protocol: Any, kind: int) -> Any:
 def write_struct(protocol: Any, struct: Struct) -> None:
     """Write a struct by a protocol of the library `thrift`."""
     protocol.writeStructBegin("")
-    for number, value in struct.fields.items():
-        protocol.writeFieldBegin("", value.kind, int(number))
+    for field_id, value in struct.fields.items():
+        protocol.writeFieldBegin("", value.kind, int(field_id))
         _write_value(protocol, value.kind, value.content)
         protocol.writeFieldEnd()
     protocol.writeFieldStop()

@@ -35,7 +35,7 @@ class _ListRows(NamedTuple):
 
     Attributes:
         values: struct [m].
-        starts, counts: int64 [n]; the position of each message's first row, and its row count.
+        starts, counts: int64 [n]; the index of each message's first row, and its row count.
     """
 
     values: pa.Array

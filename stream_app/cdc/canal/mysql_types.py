@@ -70,11 +70,13 @@ def _member_text(members: tuple[str, ...], text: str, *, is_set: bool) -> str:
         if set(names) <= {*members, ""}:
             return text
         raise ValueError("is not a member of its ENUM or SET")
-    number = int(text)
-    if is_set and number < 1 << len(members):
-        return ",".join(name for bit, name in enumerate(members) if number >> bit & 1)
-    if not is_set and number <= len(members):
-        return members[number - 1] if number else ""  # 0: MySQL's mark of an invalid value
+    member_code = int(text)
+    if is_set and member_code < 1 << len(members):
+        return ",".join(name for bit, name in enumerate(members) if member_code >> bit & 1)
+    if not is_set and member_code <= len(members):
+        return (
+            members[member_code - 1] if member_code else ""
+        )  # 0: MySQL's mark of an invalid value
     raise ValueError("is not a member of its ENUM or SET")
 
 
@@ -164,8 +166,8 @@ class _GeometryReader:
 
     def _point(self, byte_order: str) -> list[float]:
         return [
-            int(number) if number.is_integer() else number
-            for number in self._take(f"{byte_order}2d")
+            int(coordinate) if coordinate.is_integer() else coordinate
+            for coordinate in self._take(f"{byte_order}2d")
         ]
 
     def _points(self, byte_order: str) -> list[list[float]]:
@@ -178,6 +180,6 @@ class _GeometryReader:
         return int(count)
 
     def _take(self, layout: str) -> tuple[Any, ...]:
-        numbers = struct.unpack_from(layout, self._data, self.position)
+        values = struct.unpack_from(layout, self._data, self.position)
         self.position += struct.calcsize(layout)
-        return numbers
+        return values

@@ -65,7 +65,7 @@ class BytePattern:
 
 
 def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
-    """Return the pattern of a text; `ranges` gives the lowest and highest byte at some indexes."""
+    """Return the pattern of a text; `ranges` gives the lowest and highest byte at some indices."""
     lowest = np.frombuffer(text, np.uint8).copy()
     spread = np.zeros(len(text), np.uint8)
     for index, (lowest_byte, highest_byte) in ranges.items():

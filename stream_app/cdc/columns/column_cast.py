@@ -129,9 +129,9 @@ def _integer_text(reading: ColumnReading, wire: pa.Array) -> CastResult:
 
 
 def _integers_from_bytes(values: pa.Array, scale: int, target: pa.DataType) -> CastResult:
-    numbers, unfit = decimals_from_bytes(values, scale, _INTEGER_DECIMAL)
-    integers = cast_isolating(numbers, target)
-    return integers, any_of(unfit, valid_of(numbers) & ~valid_of(integers))
+    decimals, unfit = decimals_from_bytes(values, scale, _INTEGER_DECIMAL)
+    integers = cast_isolating(decimals, target)
+    return integers, any_of(unfit, valid_of(decimals) & ~valid_of(integers))
 
 
 def _float_number(reading: ColumnReading, wire: pa.Array) -> CastResult:
@@ -192,16 +192,16 @@ def _struct(reading: ColumnReading, wire: pa.Array) -> CastResult:
     values, _ = decode_base64(pc.struct_field(wire, "value"))
     target = reading.arrow_type
 
-    def convert(numbers: pa.Array, scale: int) -> CastResult:
+    def convert(unscaled_values: pa.Array, scale: int) -> CastResult:
         match reading.family:
             case Family.DECIMAL:
-                return decimals_from_bytes(numbers, scale, target)
+                return decimals_from_bytes(unscaled_values, scale, target)
             case Family.INTEGER:
-                return _integers_from_bytes(numbers, scale, target)
+                return _integers_from_bytes(unscaled_values, scale, target)
             case Family.FLOAT:
-                return _floats_from_texts(decimal_texts(numbers, scale)[0], target)
+                return _floats_from_texts(decimal_texts(unscaled_values, scale)[0], target)
             case _:
-                return decimal_texts(numbers, scale)
+                return decimal_texts(unscaled_values, scale)
 
     result = convert_by_scale(values, pc.struct_field(wire, "scale"), convert, target)
     return result, any_of(valid_of(wire) & ~valid_of(result))

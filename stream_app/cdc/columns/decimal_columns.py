@@ -58,8 +58,8 @@ def decimals_from_bytes(
             values, lambda value: exact_decimal(number_text(value, scale), target), target
         )
     # These have so few digits that the zeros of the larger scale fit after them.
-    numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(digits, scale)))
-    return (numbers if scale == target.scale else numbers.cast(target)), failed
+    decimals, failed = within_precision(_unscaled_values(values, pa.decimal128(digits, scale)))
+    return (decimals if scale == target.scale else decimals.cast(target)), failed
 
 
 def _unusual_widths(values: pa.Array) -> Bools:
@@ -83,7 +83,7 @@ def _unscaled_values(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
 def _sign_extend(values: pa.Array) -> Bytes:
     """Sign-extend numbers to 16 bytes, little-endian, with one NumPy pass for each length."""
     offsets, data, lengths = offsets_of(values), bytes_of(values), lengths_of(values)
-    numbers = np.zeros((len(values), _DECIMAL128_BYTES), np.uint8)
+    extended_values = np.zeros((len(values), _DECIMAL128_BYTES), np.uint8)
     for length in np.flatnonzero(np.bincount(lengths, minlength=1)):
         if length == 0:
             continue
@@ -94,8 +94,8 @@ def _sign_extend(values: pa.Array) -> Bytes:
         part[:, length:] = np.where(first_bytes & 0x80, 0xFF, 0)[:, None]
         for index in range(length):
             part[:, index] = data[starts + (length - 1 - index)]
-        numbers[indices] = part
-    return numbers
+        extended_values[indices] = part
+    return extended_values
 
 
 def parse_type(target: pa.Decimal128Type) -> pa.DataType:
@@ -197,22 +197,24 @@ def decimal_text(value: bytes, scale: int) -> str:
     """
     if not 0 < len(value) <= _TEXT_BYTES_MAX or abs(scale) > SCALE_MAX:
         raise ValueError("is not the two's complement of a number of reasonable size")
-    number = int.from_bytes(value, "big", signed=True)
-    digits = str(abs(number)) + "0" * (-scale if number else 0)
+    unscaled_value = int.from_bytes(value, "big", signed=True)
+    digits = str(abs(unscaled_value)) + "0" * (-scale if unscaled_value else 0)
     if scale > 0:
         digits = digits.rjust(scale + 1, "0")
         digits = f"{digits[:-scale]}.{digits[-scale:]}"
-    return f"-{digits}" if number < 0 else digits
+    return f"-{digits}" if unscaled_value < 0 else digits
 
 
 def decimal_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
     """Return the numbers of a binary column as texts; null, with a mask, where one fails."""
-    numbers, failed = None, None
+    unscaled_values, failed = None, None
     if abs(scale) <= SCALE_MAX and not _unusual_widths(values).any():
-        numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0)))
-    if numbers is None or failed is not None:
+        unscaled_values, failed = within_precision(
+            _unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0))
+        )
+    if unscaled_values is None or failed is not None:
         return _convert_one_by_one(values, lambda value: decimal_text(value, scale), pa.string())
-    texts = numbers.cast(pa.string())
+    texts = unscaled_values.cast(pa.string())
     if scale <= 0:
         zeros = pc.if_else(pc.equal(texts, "0"), "", "0" * -scale)
         return pc.binary_join_element_wise(texts, zeros, ""), None
@@ -235,18 +237,18 @@ def convert_by_scale(
         values, scales: binary and int32.
         convert: converts numbers of one scale to `target`.
     """
-    scale_numbers = pc.fill_null(scales, 0).to_numpy()
+    filled_scales = pc.fill_null(scales, 0).to_numpy()
     is_usable = valid_of(scales) & valid_of(values)
-    is_usable &= (scale_numbers >= -SCALE_MAX) & (scale_numbers <= SCALE_MAX)
+    is_usable &= (filled_scales >= -SCALE_MAX) & (filled_scales <= SCALE_MAX)
     usable_indices = np.flatnonzero(is_usable)
     if not len(usable_indices):
         return pa.nulls(len(values), target)
-    usable_indices = usable_indices[np.argsort(scale_numbers[usable_indices], kind="stable")]
-    ends = [*(np.flatnonzero(np.diff(scale_numbers[usable_indices])) + 1), len(usable_indices)]
+    usable_indices = usable_indices[np.argsort(filled_scales[usable_indices], kind="stable")]
+    ends = [*(np.flatnonzero(np.diff(filled_scales[usable_indices])) + 1), len(usable_indices)]
     parts, start = [], 0
     for end in ends:  # one pass for each scale, of which at most 2,001 are usable
         part = values.take(pa.array(usable_indices[start:end]))
-        parts.append(convert(part, int(scale_numbers[usable_indices[start]]))[0])
+        parts.append(convert(part, int(filled_scales[usable_indices[start]]))[0])
         start = end
     indices = np.zeros(len(values), np.int64)
     indices[usable_indices] = np.arange(len(usable_indices))
@@ -263,18 +265,18 @@ def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
     if not _NUMBER.fullmatch(text):
         raise ValueError("is not a number")
     try:
-        number = decimal.Decimal(text)
+        value = decimal.Decimal(text)
     except decimal.InvalidOperation:
         raise ValueError("has an exponent out of range") from None
     whole_digits = target.precision - target.scale
-    if number and number.adjusted() >= whole_digits:
+    if value and value.adjusted() >= whole_digits:
         raise ValueError(
-            f"has {number.adjusted() + 1} digits before the point, the column takes {whole_digits}"
+            f"has {value.adjusted() + 1} digits before the point, the column takes {whole_digits}"
         )
-    rounded = number.quantize(decimal.Decimal((0, (1,), -target.scale)), context=_EXACT)
-    if rounded != number:
-        digits = "".join(map(str, number.as_tuple().digits))
-        fractional = -int(number.as_tuple().exponent) - (len(digits) - len(digits.rstrip("0")))
+    rounded = value.quantize(decimal.Decimal((0, (1,), -target.scale)), context=_EXACT)
+    if rounded != value:
+        digits = "".join(map(str, value.as_tuple().digits))
+        fractional = -int(value.as_tuple().exponent) - (len(digits) - len(digits.rstrip("0")))
         raise ValueError(f"has {fractional} fractional digits, the column takes {target.scale}")
     return rounded
 
@@ -288,7 +290,7 @@ def why_no_decimal(value: bytes, scale: int, target: pa.Decimal128Type) -> str:
     try:
         exact_decimal(text, target)
     except ValueError as problem:
-        number = format(decimal.Decimal(text), "f")
-        short_number = number if len(number) <= _SHOWN_MAX else number[:_SHOWN_MAX] + "…"
-        return f"is {short_number}, which {problem}"
+        plain_text = format(decimal.Decimal(text), "f")
+        shown_text = plain_text if len(plain_text) <= _SHOWN_MAX else plain_text[:_SHOWN_MAX] + "…"
+        return f"is {shown_text}, which {problem}"
     return "is not a value of that type"

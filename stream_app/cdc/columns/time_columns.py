@@ -86,8 +86,8 @@ def dates_from_iso(texts: pa.Array) -> CastResult:
 
 def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) -> CastResult:
     """Convert int64 days since 1970-01-01 to timestamps of the days' midnights."""
-    numbers = int64s_of(days)
-    failed = _out_of_range(numbers, days, _FIRST_DAY, _LAST_DAY)
+    day_counts = int64s_of(days)
+    failed = _out_of_range(day_counts, days, _FIRST_DAY, _LAST_DAY)
     if failed is not None:
         days = null_where(days, failed)
     seconds = pc.multiply(days, _DAY_SECONDS)
@@ -99,11 +99,11 @@ def times_from_epoch(
     values: pa.Array, digits: int, target: pa.DataType, precision: int
 ) -> CastResult:
     """Convert int64 units of 10^-digits seconds since midnight to times."""
-    numbers = int64s_of(values)
+    ticks = int64s_of(values)
     end = _DAY_SECONDS * 10**digits
-    failed = _out_of_range(numbers, values, 0, end - 1)
-    converted_numbers = _rescale(numbers, digits, _digits_of(target), precision)
-    return _build(converted_numbers, values, failed, target)
+    failed = _out_of_range(ticks, values, 0, end - 1)
+    converted_ticks = _rescale(ticks, digits, _digits_of(target), precision)
+    return _build(converted_ticks, values, failed, target)
 
 
 def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> CastResult:
@@ -123,15 +123,15 @@ def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
 
     All texts have the same number of fractional digits, so they sort as times do.
     """
-    numbers = int64s_of(counts)
-    seconds, fraction = np.divmod(np.abs(numbers), 10**digits)
+    ticks = int64s_of(counts)
+    seconds, fraction = np.divmod(np.abs(ticks), 10**digits)
     parts = [seconds // 3600, seconds // 60 % 60, seconds % 60, fraction]
     texts = [
         pc.utf8_lpad(pa.array(part).cast(pa.string()), width, "0")
         for part, width in zip(parts, (2, 2, 2, digits), strict=True)
     ]
     clock = pc.binary_join_element_wise(*texts[:3], ":")
-    sign = pa.array(np.where(numbers < 0, "-", ""), pa.string())
+    sign = pa.array(np.where(ticks < 0, "-", ""), pa.string())
     signed_clock = pc.binary_join_element_wise(sign, clock, "")
     return null_where(pc.binary_join_element_wise(signed_clock, texts[3], "."), ~valid_of(counts))
 
@@ -140,7 +140,7 @@ def timestamps_from_epoch(
     values: pa.Array, digits: int, target: pa.DataType, precision: int
 ) -> CastResult:
     """Convert int64 units of 10^-digits seconds since 1970 to timestamps of `target`'s unit."""
-    numbers = int64s_of(values)
+    ticks = int64s_of(values)
     target_digits = _digits_of(target)
     unit = 10**digits
     low = _FIRST_DAY * _DAY_SECONDS * unit
@@ -148,10 +148,10 @@ def timestamps_from_epoch(
     if target_digits > digits:
         limit = _INT64_MAX // 10 ** (target_digits - digits)
         low, high = max(low, -limit), min(high, limit)
-    failed = _out_of_range(numbers, values, low, high)
+    failed = _out_of_range(ticks, values, low, high)
     if digits == target_digits and precision >= digits and failed is None:
         return values.view(target), None
-    return _build(_rescale(numbers, digits, target_digits, precision), values, failed, target)
+    return _build(_rescale(ticks, digits, target_digits, precision), values, failed, target)
 
 
 def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> CastResult:
@@ -247,22 +247,22 @@ def _digits_of(target: pa.DataType) -> int:
     return UNIT_DIGITS[target.unit]
 
 
-def _rescale(numbers: Int64s, digits: int, target_digits: int, precision: int) -> Int64s:
+def _rescale(ticks: Int64s, digits: int, target_digits: int, precision: int) -> Int64s:
     """Convert counts to other units, and cut off digits finer than `precision`."""
     kept_digits = min(precision, target_digits)
     if kept_digits < digits:
-        numbers = np.floor_divide(numbers, 10 ** (digits - kept_digits))
+        ticks = np.floor_divide(ticks, 10 ** (digits - kept_digits))
         digits = kept_digits
     with np.errstate(over="ignore"):  # only values already marked as failed can overflow
-        return numbers * np.int64(10 ** (target_digits - digits))
+        return ticks * np.int64(10 ** (target_digits - digits))
 
 
-def _out_of_range(numbers: Int64s, values: pa.Array, low: int, high: int) -> Bools | None:
-    if len(numbers) == 0:
+def _out_of_range(ticks: Int64s, values: pa.Array, low: int, high: int) -> Bools | None:
+    if len(ticks) == 0:
         return None
-    if not values.null_count and numbers.min() >= low and numbers.max() <= high:
+    if not values.null_count and ticks.min() >= low and ticks.max() <= high:
         return None
-    failed: Bools = (numbers < low) | (numbers > high)
+    failed: Bools = (ticks < low) | (ticks > high)
     return any_of(failed & valid_of(values))
 
 
@@ -272,13 +272,13 @@ def _dates(days: Int64s, values: pa.Array) -> CastResult:
 
 
 def _build(
-    numbers: Int64s, values: pa.Array, failed: Bools | None, target: pa.DataType
+    ticks: Int64s, values: pa.Array, failed: Bools | None, target: pa.DataType
 ) -> CastResult:
     """Build an array of `target`, null where `values` is null or a value has failed."""
     invalid = any_of(~valid_of(values) if values.null_count else None, failed)
     if target.bit_width == 32:
-        numbers = numbers.astype(np.int32)
-    array = pa.array(numbers, mask=invalid)
+        ticks = ticks.astype(np.int32)
+    array = pa.array(ticks, mask=invalid)
     return array.view(target), failed
 
 

@@ -65,45 +65,45 @@ class AvroColumn:
     """The cells of one column; implements `wire.avro_columns.AvroLeaf`.
 
     Attributes:
-        index: the index of the column's cells.
+        column_index: the index of the column's cells.
         memory: the memory of the texts to which the cells point.
     """
 
     avro_type: AvroType
     cells: ImageCells
     memory: tuple[Bytes, Bytes]
-    index: int
+    column_index: int
     count: int
 
     @property
     def has_value(self) -> Bools:
         """The mask of records that have a value, bool [count]."""
-        has_value: Bools = self.cells.states[self.index, : self.count] == VALUE
+        has_value: Bools = self.cells.states[self.column_index, : self.count] == VALUE
         return has_value
 
-    def numbers(self) -> pa.Array:
+    def numeric_values(self) -> pa.Array:
         """See `AvroLeaf`."""
-        bits = self.cells.valid_bits(self.index, self.count)
-        numbers = self.cells.numbers[self.index, : self.count]
+        bits = self.cells.valid_bits(self.column_index, self.count)
+        values = self.cells.values[self.column_index, : self.count]
         match self.avro_type.kind:
             case "boolean":
-                booleans = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
+                booleans = pa.py_buffer(np.packbits(values != 0, bitorder="little"))
                 return pa.Array.from_buffers(pa.bool_(), self.count, [bits, booleans])
             case "float":
-                float_bits = pa.py_buffer(numbers.astype(np.int32))
+                float_bits = pa.py_buffer(values.astype(np.int32))
                 return pa.Array.from_buffers(pa.float32(), self.count, [bits, float_bits])
             case kind:
                 target = pa.float64() if kind == "double" else pa.int64()
-                return pa.Array.from_buffers(target, self.count, [bits, pa.py_buffer(numbers)])
+                return pa.Array.from_buffers(target, self.count, [bits, pa.py_buffer(values)])
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
-        return self.cells.texts(self.index, self.count).view(pa.binary())
+        return self.cells.texts(self.column_index, self.count).view(pa.binary())
 
     def decimals(self, target: pa.Decimal128Type) -> pa.Array:
         """Return the numbers that are read as decimals, whatever the precision of the type."""
         is_wide = target.precision > DIGITS_MAX
-        return self.cells.decimals(self.index, self.count, target, is_wide=is_wide)
+        return self.cells.decimals(self.column_index, self.count, target, is_wide=is_wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class AvroMessages:
     Attributes:
         is_parsed: bool [n].
         image_count: the number s of images.
-        before_at, after_at: int64 [m], the position of each message's image, or -1 without one.
+        before_at, after_at: int64 [m], the index of each message's image, or -1 without one.
         columns: the columns [s] of the images, by name.
         texts: the columns [m] of texts, by their path.
     """
@@ -202,7 +202,7 @@ class AvroLayout:
             AvroPositions(starts + head, ends, before_at, after_at, is_parsed),
             AvroBuffers(
                 steps=self.steps.ctypes.data,
-                numbers=cells.numbers.ctypes.data,
+                values=cells.values.ctypes.data,
                 highs=cells.highs.ctypes.data,
                 lengths=cells.lengths.ctypes.data,
                 states=cells.states.ctypes.data,

@@ -49,7 +49,7 @@ class AvroPositions(NamedTuple):
 
     Attributes:
         starts, ends: int64 [n]; the addresses of each value's first byte and of its end.
-        before_at, after_at: int64 [m]; the positions of a message's images, or -1.
+        before_at, after_at: int64 [m]; the indices of a message's images, or -1.
         is_parsed: bool [n]; false for a declined message.
     """
 
@@ -64,12 +64,12 @@ class AvroBuffers(NamedTuple):
     """The addresses of a schema's steps and of the cells of c columns.
 
     Attributes:
-        numbers, highs, lengths, states: as in `ImageBuffers`; `lengths` are its `text_lengths`.
+        values, highs, lengths, states: as in `ImageBuffers`; `lengths` are its `text_lengths`.
         width: the number of cells of a column.
     """
 
     steps: int
-    numbers: int
+    values: int
     highs: int
     lengths: int
     states: int
@@ -177,7 +177,7 @@ def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
             return DECLINED
     if column >= 0:
         put_byte(buffers.states, slot, NULL if kind == NOTHING else VALUE)
-        put_number(buffers.numbers, slot, value)
+        put_number(buffers.values, slot, value)
     return position
 
 
@@ -187,16 +187,16 @@ def long_at(position: int, end: int) -> tuple[int, int]:
     if position >= end:
         return 0, DECLINED
     byte = byte_at(position)
-    number, position, shift = byte & 0x7F, position + 1, 7
+    value, position, shift = byte & 0x7F, position + 1, 7
     while byte >= 0x80:
         if position >= end:
             return 0, DECLINED
         byte = byte_at(position)
         if shift == 63 and byte > 1:  # more than 64 bits
             return 0, DECLINED
-        number |= (byte & 0x7F) << shift
+        value |= (byte & 0x7F) << shift
         position, shift = position + 1, shift + 7
-    return (number >> 1 & _LOW_63_BITS) ^ -(number & 1), position
+    return (value >> 1 & _LOW_63_BITS) ^ -(value & 1), position
 
 
 @compiled
@@ -234,5 +234,5 @@ def _put_nulls(buffers: AvroBuffers, steps: tuple[int, int], row: int) -> None:
         if column >= 0:
             slot = column * buffers.width + row
             put_byte(buffers.states, slot, NULL)
-            put_number(buffers.numbers, slot, 0)
+            put_number(buffers.values, slot, 0)
         step += _STEP_BYTES

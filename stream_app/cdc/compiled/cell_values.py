@@ -76,7 +76,7 @@ class ImageBuffers(NamedTuple):
         columns: int64 [e]; the column of each name, or `NO_COLUMN`.
         kinds: int64 [c]; the kinds of the columns' cells.
         scales: int64 [c]; the fractional digits of decimals.
-        numbers: int64 [c, s]; values; for a text its address, inverted if it has escapes.
+        values: int64 [c, s]; values; for a text its address, inverted if it has escapes.
         highs: int64 [c, s]; the upper halves of wide decimals.
         text_lengths: int32 [c, s]; the bytes of texts without escapes.
         states: uint8 [c, s]; `MISSING`, `VALUE` or `NULL`.
@@ -91,7 +91,7 @@ class ImageBuffers(NamedTuple):
     columns: int
     kinds: int
     scales: int
-    numbers: int
+    values: int
     highs: int
     text_lengths: int
     states: int
@@ -126,7 +126,7 @@ class ImageRow(NamedTuple):
 def put_null(buffers: ImageBuffers, slot: int, state: int) -> None:
     """Mark a cell as null or missing, and clear its bytes, so that equal rows have equal bytes."""
     put_byte(buffers.states, slot, state)
-    put_number(buffers.numbers, slot, 0)
+    put_number(buffers.values, slot, 0)
 
 
 @compiled
@@ -163,7 +163,7 @@ def parse_cell(  # noqa: C901 - a branch for each kind
     else:
         value, end = position, number_end(position)
         put_int32(buffers.text_lengths, slot, end - position)
-    put_number(buffers.numbers, slot, value)
+    put_number(buffers.values, slot, value)
     return end
 
 
@@ -173,7 +173,7 @@ def _parse_text(position: int, buffers: ImageBuffers, slot: int) -> int:
         return DECLINED
     position += 1
     end, escape_bytes = string_end(position)
-    put_number(buffers.numbers, slot, ~position if escape_bytes else position)
+    put_number(buffers.values, slot, ~position if escape_bytes else position)
     put_int32(buffers.text_lengths, slot, end - position - escape_bytes)
     return end + 1 if end > 0 else DECLINED
 

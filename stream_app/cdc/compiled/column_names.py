@@ -18,30 +18,30 @@ NO_COLUMN = -1
 
 
 @compiled
-def drift_hash_of(number: int) -> int:
-    """Return a hash of a column's number.
+def drift_hash_of(column: int) -> int:
+    """Return a hash of a column's index.
 
     Different sets of columns almost never have equal sums of hashes.
     """
-    number = (number + 1) * 0x1E3779B97F4A7C15
-    number = (number ^ (number >> 29)) * 0x3F58476D1CE4E5B9
-    return number ^ (number >> 32)
+    drift_hash = (column + 1) * 0x1E3779B97F4A7C15
+    drift_hash = (drift_hash ^ (drift_hash >> 29)) * 0x3F58476D1CE4E5B9
+    return drift_hash ^ (drift_hash >> 32)
 
 
 @compiled
 def drift_hash_of_unknown(position: int, end: int, column: int) -> int:
     """Return the drift hash of a name that is not a column of the table.
 
-    It hashes the number of the name's entry, or the bytes of a name without an entry.
+    It hashes the index of the name's entry, or the bytes of a name without an entry.
     """
     if column != NO_COLUMN:
         return drift_hash_of(column)
     position = blank_end(position, end)
     end = name_end(position)
-    number = end - position
+    name_hash = end - position
     for byte_position in range(position, end):
-        number = (number ^ byte_at(byte_position)) * 0x100000001B3
-    return drift_hash_of(number)
+        name_hash = (name_hash ^ byte_at(byte_position)) * 0x100000001B3
+    return drift_hash_of(name_hash)
 
 
 @compiled

@@ -71,10 +71,10 @@ class DocumentLayout:
         names = plain_names([*order, *forms])
         if not names or len(plain_names(forms)) < len(forms):
             return None
-        indexes = {name: index for index, name in enumerate(forms)}
+        column_indices = {name: index for index, name in enumerate(forms)}
         return cls(
             PackedNames.of(names),
-            np.array([indexes.get(name, NO_COLUMN) for name in names], np.int64),
+            np.array([column_indices.get(name, NO_COLUMN) for name in names], np.int64),
             np.array(
                 [
                     sum(1 << cls.FORMS[form] for form in column_forms)

@@ -31,7 +31,7 @@ from stream_app.cdc.compiled.parser_input import WORD, PackedNames
 class ImageCells:
     """The arrays whose addresses `ImageBuffers` holds; each is [c, s] or [c]."""
 
-    numbers: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]
     highs: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int32]
     states: Bytes
@@ -61,19 +61,19 @@ class ImageCells:
             columns=columns.ctypes.data,
             kinds=kinds.ctypes.data,
             scales=scales.ctypes.data,
-            numbers=self.numbers.ctypes.data,
+            values=self.values.ctypes.data,
             highs=self.highs.ctypes.data,
             text_lengths=self.lengths.ctypes.data,
             states=self.states.ctypes.data,
             stamps=self.stamps.ctypes.data,
             name_count=len(columns),
             column_count=len(kinds),
-            width=self.numbers.shape[1],
+            width=self.values.shape[1],
         )
 
-    def valid_bits(self, index: int, count: int) -> pa.Buffer | None:
+    def valid_bits(self, column_index: int, count: int) -> pa.Buffer | None:
         """Return the mask of a column's valid cells, or None if all are valid."""
-        valid = self.states[index, :count] == VALUE
+        valid = self.states[column_index, :count] == VALUE
         return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
     def nulls(self, count: int) -> list[Int64s]:
@@ -81,47 +81,54 @@ class ImageCells:
         return [np.flatnonzero(states[:count] == NULL) for states in self.states]
 
     def inner_column(
-        self, index: int, count: int, target: pa.DataType, columns: Sequence[pa.Array]
+        self, column_index: int, count: int, target: pa.DataType, columns: Sequence[pa.Array]
     ) -> pa.Array:
         """Return the column of objects or of lists, which is made of their own columns."""
-        valid = self.valid_bits(index, count)
+        valid = self.valid_bits(column_index, count)
         if pa.types.is_struct(target):
             return pa.Array.from_buffers(target, count, [valid], children=columns)
         offsets = np.zeros(count + 1, np.int32)
-        np.cumsum(self.numbers[index, :count], out=offsets[1:])
+        np.cumsum(self.values[column_index, :count], out=offsets[1:])
         rows = pa.Array.from_buffers(target.value_type, int(offsets[-1]), [None], children=columns)
         buffers = [valid, pa.py_buffer(offsets)]
         return pa.Array.from_buffers(target, count, buffers, children=[rows])
 
-    def column(self, index: int, count: int, kind: int, target: pa.DataType) -> pa.Array:
+    def column(self, column_index: int, count: int, kind: int, target: pa.DataType) -> pa.Array:
         """Return a column of the first images, whose cells are of this kind."""
         if kind in (TEXT, NUMBER_TEXT):
-            texts = self.texts(index, count)
+            texts = self.texts(column_index, count)
             return texts if kind == TEXT else texts.cast(target)
-        bits, numbers = self.valid_bits(index, count), self.numbers[index, :count]
+        bits, values = self.valid_bits(column_index, count), self.values[column_index, :count]
         if kind == BOOLEAN:
-            booleans = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
+            booleans = pa.py_buffer(np.packbits(values != 0, bitorder="little"))
             return pa.Array.from_buffers(target, count, [bits, booleans])
         if kind != INTEGER:
-            return self.decimals(index, count, target, is_wide=kind >= WIDE)
-        return pa.Array.from_buffers(target, count, [bits, pa.py_buffer(numbers)])
+            return self.decimals(column_index, count, target, is_wide=kind >= WIDE)
+        return pa.Array.from_buffers(target, count, [bits, pa.py_buffer(values)])
 
-    def texts(self, index: int, count: int) -> pa.Array:
+    def texts(self, column_index: int, count: int) -> pa.Array:
         """Return a column of texts whose UTF-8 is not checked."""
-        valid, lengths = self.states[index, :count] == VALUE, self.lengths[index, :count]
-        bits = self.valid_bits(index, count)
+        valid, lengths = (
+            self.states[column_index, :count] == VALUE,
+            self.lengths[column_index, :count],
+        )
+        bits = self.valid_bits(column_index, count)
         if bits is not None:
             lengths = np.where(valid, lengths, 0)
-        return _text_array(self.numbers[index, :count], lengths, valid, bits)
+        return _text_array(self.values[column_index, :count], lengths, valid, bits)
 
-    def decimals(self, index: int, count: int, target: pa.DataType, *, is_wide: bool) -> pa.Array:
+    def decimals(
+        self, column_index: int, count: int, target: pa.DataType, *, is_wide: bool
+    ) -> pa.Array:
         """Return a column of the unscaled numbers of decimals of any precision."""
-        numbers = self.numbers[index, :count]
-        highs = numbers >> 63
+        values = self.values[column_index, :count]
+        highs = values >> 63
         if is_wide:
-            highs = np.where(self.states[index, :count] == VALUE, self.highs[index, :count], 0)
-        words = pa.py_buffer(np.stack([numbers, highs], axis=1))
-        return pa.Array.from_buffers(target, count, [self.valid_bits(index, count), words])
+            highs = np.where(
+                self.states[column_index, :count] == VALUE, self.highs[column_index, :count], 0
+            )
+        words = pa.py_buffer(np.stack([values, highs], axis=1))
+        return pa.Array.from_buffers(target, count, [self.valid_bits(column_index, count), words])
 
 
 def _text_array(

@@ -55,7 +55,7 @@ class ImageColumns:
 
     Attributes:
         columns: for each of the table's an array [s] of the images' values.
-        before_at, after_at: int64 [n], the position of each message's image, or -1 without one.
+        before_at, after_at: int64 [n], the index of each message's image, or -1 without one.
         is_parsed: bool [n]; false for a declined message.
         drift_hashes: int64 [n]; 0 where the images have the table's columns and no other. Messages
             with the same unknown and missing columns have the same number.
@@ -141,13 +141,13 @@ class ImageLayout:
         all_types = [*filter(None, cell_types), *inner]
         scales = [reading.data_type.scale for reading in readings]
         columns = [*(reading.name for reading in readings), *objects, *lists]
-        indexes = {name: index for index, name in enumerate(columns)}
-        names = plain_names([*order, *indexes])
+        column_indices = {name: index for index, name in enumerate(columns)}
+        names = plain_names([*order, *column_indices])
         if not names:
             return None
         return cls(
             packed=PackedNames.of(names),
-            columns=np.array([indexes.get(name, NO_COLUMN) for name in names], np.int64),
+            columns=np.array([column_indices.get(name, NO_COLUMN) for name in names], np.int64),
             kinds=np.array([kind for kind, _ in all_types], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
             types=[target for _, target in all_types],

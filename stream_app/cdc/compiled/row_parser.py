@@ -188,17 +188,17 @@ def _parse_inner_images(
     """Parse a column whose value is an object or a list of objects."""
     row = image_row.row
     index = column - buffers.column_count + inner.object_count + inner.list_count
-    image_buffers, list_number = _buffers_at(inner.buffers, index), index - inner.object_count
+    image_buffers, list_index = _buffers_at(inner.buffers, index), index - inner.object_count
     put_byte(buffers.states, column * buffers.width + row, VALUE)
-    if byte_at(span.position) != (OBJECT_START if list_number < 0 else ARRAY_START):
+    if byte_at(span.position) != (OBJECT_START if list_index < 0 else ARRAY_START):
         return _InnerImages(DECLINED, 0, 0)
-    if list_number < 0:
+    if list_index < 0:
         position, unknown, missing, searches = parse_image(span, image_buffers, image_row)
     else:
-        start = number_at(inner.list_rows + WORD * list_number)
+        start = number_at(inner.list_rows + WORD * list_index)
         position, next_row, unknown, missing, searches = _parse_list(span, image_buffers, start)
-        put_number(buffers.numbers, column * buffers.width + row, next_row - start)
-        put_number(inner.list_rows, inner.list_count + list_number, next_row)
+        put_number(buffers.values, column * buffers.width + row, next_row - start)
+        put_number(inner.list_rows, inner.list_count + list_index, next_row)
     if inner.partial >> index & 1:
         missing = 0
     return _InnerImages(position, (2 * index + 1) * (unknown + missing), searches)
@@ -228,9 +228,9 @@ def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> _ParsedList:
 
 
 @compiled
-def _buffers_at(address: int, index: int) -> ImageBuffers:
+def _buffers_at(address: int, inner_index: int) -> ImageBuffers:
     """Read the image buffers of one object or list from memory."""
-    address += _BUFFERS_SIZE * index
+    address += _BUFFERS_SIZE * inner_index
     return ImageBuffers(
         number_at(address),
         number_at(address + 8),

@@ -314,11 +314,11 @@ def _check_argument_count(literals: tuple[str, ...], minimum: int, maximum: int)
 def _whole_number(text: str, subject: str, minimum: int, maximum: int | None = None) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         raise DefinitionError(f"{subject} must be a whole number, is {text!r}")
-    number = int(text)
-    if number < minimum or (maximum is not None and number > maximum):
+    value = int(text)
+    if value < minimum or (maximum is not None and value > maximum):
         upper_bound = "" if maximum is None else f" and at most {maximum}"
-        raise DefinitionError(f"{subject} must be at least {minimum}{upper_bound}, is {number}")
-    return number
+        raise DefinitionError(f"{subject} must be at least {minimum}{upper_bound}, is {value}")
+    return value
 
 
 COLUMN_FUNCTIONS: Mapping[str, Function] = {
@@ -344,10 +344,10 @@ COLUMN_FUNCTIONS: Mapping[str, Function] = {
 
 def truncate_integers(values: pa.Array, width: int) -> CastResult:
     """Compute ``v - floormod(v, width)``; it fails where the result does not fit the type."""
-    numbers = pc.fill_null(values, 0).cast(pa.int64()).to_numpy()
-    remainder = np.mod(numbers, width)
-    fits = valid_of(values) & (numbers >= _INT64_MIN + remainder)
-    truncated_values = pa.array(np.where(fits, numbers, remainder) - remainder)
+    filled_values = pc.fill_null(values, 0).cast(pa.int64()).to_numpy()
+    remainder = np.mod(filled_values, width)
+    fits = valid_of(values) & (filled_values >= _INT64_MIN + remainder)
+    truncated_values = pa.array(np.where(fits, filled_values, remainder) - remainder)
     integers = cast_isolating(null_where(truncated_values, ~fits), values.type)
     return integers, any_of(valid_of(values) & ~valid_of(integers))
 

@@ -63,8 +63,8 @@ class Instants:
 def time_field(values: pa.Array, field: str, precision: int | None) -> CastResult:
     """Return one field of each instant, such as ``year``: int32 [n]."""
     instants = instants_of(values, precision)
-    numbers = _FIELDS[field](instants.seconds)
-    return pa.array(numbers.astype(np.int32), mask=~instants.valid), any_of(instants.failed)
+    field_values = _FIELDS[field](instants.seconds)
+    return pa.array(field_values.astype(np.int32), mask=~instants.valid), any_of(instants.failed)
 
 
 def date_format(
@@ -97,17 +97,17 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
     """
     arrow_type, valid = values.type, valid_of(values)
     if pa.types.is_string(arrow_type):
-        numbers, digits, nanos = _instants_of_texts(values, precision)
-        parsed = valid_of(numbers)
+        ticks, digits, nanos = _instants_of_texts(values, precision)
+        parsed = valid_of(ticks)
     else:
-        numbers, digits, nanos, parsed = values, precision or 0, None, valid
+        ticks, digits, nanos, parsed = values, precision or 0, None, valid
         if pa.types.is_date(arrow_type):
-            numbers = pc.multiply(values.view(pa.int32()).cast(pa.int64()), DAY)
+            ticks = pc.multiply(values.view(pa.int32()).cast(pa.int64()), DAY)
         elif pa.types.is_timestamp(arrow_type):
-            numbers, digits = values.view(pa.int64()), UNIT_DIGITS[arrow_type.unit]
+            ticks, digits = values.view(pa.int64()), UNIT_DIGITS[arrow_type.unit]
         else:
-            numbers = values.cast(pa.int64())
-    counts = np.where(parsed, int64s_of(pc.fill_null(numbers, 0)), 0)
+            ticks = values.cast(pa.int64())
+    counts = np.where(parsed, int64s_of(pc.fill_null(ticks, 0)), 0)
     seconds, fraction = np.divmod(counts, 10**digits)
     is_in_range = parsed & (seconds >= _FIRST_SECOND) & (seconds <= _LAST_SECOND)
     return Instants(
@@ -172,17 +172,17 @@ def _format_parts(seconds: Int64s, nanos: Int64s, parts: tuple[PatternPart, ...]
 def _name(seconds: Int64s, part: PatternPart) -> pa.Array:
     if part.text == "E":
         # 1970-01-01 was a Thursday.
-        names, number = list(_DAYS), (seconds // DAY + 3) % 7
+        names, name_indices = list(_DAYS), (seconds // DAY + 3) % 7
     else:
-        names, number = list(_MONTHS), _FIELDS["month"](seconds) - 1
+        names, name_indices = list(_MONTHS), _FIELDS["month"](seconds) - 1
     texts = names if part.count == 4 else [name[:3] for name in names]
-    return pa.array(texts).take(pa.array(number))
+    return pa.array(texts).take(pa.array(name_indices))
 
 
-def _padded_number(numbers: Int64s, part: PatternPart) -> pa.Array:
+def _padded_number(values: Int64s, part: PatternPart) -> pa.Array:
     if part.text in "yuY" and part.count == 2:
-        numbers = numbers % 100
-    texts = pc.utf8_lpad(pa.array(numbers).cast(pa.string()), part.count, "0")
+        values = values % 100
+    texts = pc.utf8_lpad(pa.array(values).cast(pa.string()), part.count, "0")
     is_short_quarter = part.text in "Qq" and part.count == 3
     return pc.replace_substring(texts, "00", "Q") if is_short_quarter else texts
 
@@ -190,8 +190,8 @@ def _padded_number(numbers: Int64s, part: PatternPart) -> pa.Array:
 def _calendar_field(field: Callable[[pa.Array], pa.Array]) -> Callable[[Int64s], Int64s]:
     def read(seconds: Int64s) -> Int64s:
         stamps = pa.array(seconds).view(pa.timestamp("s"))
-        numbers: Int64s = field(stamps).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return numbers
+        field_values: Int64s = field(stamps).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return field_values
 
     return read
 

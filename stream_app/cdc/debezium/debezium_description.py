@@ -48,7 +48,7 @@ def describe(
     pk_names: tuple[str, ...] = ()
     for version in _version_messages(messages):
         if (table := _table(version, options, keeps_nulls=keeps_nulls)) is not None:
-            tables.append((version.positions[0], table))
+            tables.append((version.message_indices[0], table))
         pk_names = pk_names or next(filter(None, map(_pk_names, version.payloads)), ())
     if not tables:
         return None
@@ -60,7 +60,7 @@ def describe(
 def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[TableVersionSeen]:
     """See `message_format.SourceFacts.versions`; keys are columns like others."""
     return [
-        TableVersionSeen(np.array(version.positions, np.int64), table)
+        TableVersionSeen(np.array(version.message_indices, np.int64), table)
         for version in _version_messages(messages)
         if (table := _table(version, options)) is not None
     ]
@@ -90,11 +90,11 @@ class _VersionMessages:
     """The payloads of one version of the source table, and their schema if they have one.
 
     Attributes:
-        positions: the positions of its messages, at least one.
+        message_indices: the indices of its messages, at least one.
     """
 
     schema: Any
-    positions: list[int]
+    message_indices: list[int]
     payloads: list[dict[str, Any]]
 
 
@@ -117,15 +117,15 @@ def _table(
 
 
 def _versions_of_group(
-    payloads: pa.Array, positions: list[int], schema: Any
+    payloads: pa.Array, message_indices: list[int], schema: Any
 ) -> Iterator[_VersionMessages]:
     """Divide a group of messages by the versions of the source table.
 
     An envelope in unusual spelling is a version of its own.
     """
     plain_payloads: list[dict[str, Any]] = []
-    plain_positions: list[int] = []
-    for row, payload in zip(positions, payloads.to_pylist(), strict=True):
+    plain_indices: list[int] = []
+    for row, payload in zip(message_indices, payloads.to_pylist(), strict=True):
         document = _parse_object(payload)
         if document is None:
             continue
@@ -136,10 +136,10 @@ def _versions_of_group(
                 document["schema"], [row], [row_payload] if isinstance(row_payload, dict) else []
             )
         elif isinstance(row_payload, dict):
-            plain_positions.append(row)
+            plain_indices.append(row)
             plain_payloads.append(row_payload)
     if plain_payloads or schema is not None:
-        yield _VersionMessages(schema, plain_positions or positions[:1], plain_payloads)
+        yield _VersionMessages(schema, plain_indices or message_indices[:1], plain_payloads)
 
 
 def _parse_object(payload: bytes) -> dict[str, Any] | None:

@@ -125,7 +125,7 @@ class DebeziumJson:
     def _decode_values(
         self, values: pa.Array, message_indices: Int32s, outcome: BatchOutcome
     ) -> None:
-        """Decode the values at these positions, each group of one schema by itself."""
+        """Decode the values at these indices, each group of one schema by itself."""
         if len(self._groups) > SCHEMAS_MAX:
             self._groups.clear()
             self._schemas.clear()
@@ -152,7 +152,7 @@ class DebeziumJson:
         return self._keys.reads_keys
 
     def _uncertain_changes(self, outcome: BatchOutcome) -> dict[int, str]:
-        """Return position → reason, for the changes whose row nothing proves."""
+        """Return index → reason, for the changes whose row nothing proves."""
         if not outcome.question_parts:
             return {}
         message_indices, questions = (
@@ -198,14 +198,14 @@ class DebeziumJson:
         """See `ValueDecoder.decode_one_by_one`. Envelopes may have schemas of their own."""
         result = read_values(placed_values.values, group.readings, self._settings)
         outcome.add_one_by_one(result, placed_values.message_indices)
-        for position, record in result.enveloped:
+        for value_index, record in result.enveloped:
             readings = self._readings_for(connect_fields(record.schema))
             payload = pa.array([record.payload], pa.binary())
             record_result = read_values(payload, readings, self._settings)
             if record_result.enveloped:
                 record_result.reasons[0] = "is an envelope within an envelope"
             outcome.add_one_by_one(
-                record_result, placed_values.message_indices[position : position + 1]
+                record_result, placed_values.message_indices[value_index : value_index + 1]
             )
 
 

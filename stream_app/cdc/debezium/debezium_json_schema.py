@@ -49,7 +49,7 @@ from stream_app.cdc.wire.registry_options import (
     registry_schemas,
     without_registry,
 )
-from stream_app.cdc.wire.wire_format import by_number, schema_numbers
+from stream_app.cdc.wire.wire_format import groups_by_value, schema_numbers_of
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
@@ -78,9 +78,11 @@ def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJsonFormat
 
 
 def _format(
-    schemas: Schemas, setup: FormatSetup, checked_options: DebeziumOptions, number: int
+    schemas: Schemas, setup: FormatSetup, checked_options: DebeziumOptions, schema_number: int
 ) -> MessageFormat:
-    return DebeziumJson(setup, checked_options, connect_fields(connect_struct(schemas, number)))
+    return DebeziumJson(
+        setup, checked_options, connect_fields(connect_struct(schemas, schema_number))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,9 @@ class _JsonSchemaFactReader:
     def _by_schema(self, messages: pa.RecordBatch) -> Iterator[tuple[bytes, Int64s]]:
         """Yield the schemas in Connect's form, with their messages: int64 [m]."""
         values, message_indices = present_values(messages)
-        for number, rows in by_number(schema_numbers(values)):
+        for schema_number, rows in groups_by_value(schema_numbers_of(values)):
             try:
-                struct = connect_struct(self.schemas, number)
+                struct = connect_struct(self.schemas, schema_number)
             except UnreadableRecordError:
                 continue
             yield orjson.dumps(struct), message_indices[rows].astype(np.int64)

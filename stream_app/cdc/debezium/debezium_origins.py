@@ -95,7 +95,7 @@ class _OriginSearch:
         )
 
     def read(self, values: pa.Array, message_indices: Int32s) -> None:
-        """Read messages, binary [m]; `message_indices` have their positions."""
+        """Read messages, binary [m]; `message_indices` have their indices."""
         unread_indices = np.arange(len(values))
         data = _MessageBytes(values)
         for _ in range(_ROUNDS_MAX):  # way 1

@@ -201,11 +201,11 @@ class KeyCheck:
         message_indices: npt.NDArray[np.int32],
         questions: KeyQuestions,
     ) -> dict[int, str]:
-        """Return position → reason, for the messages whose keys do not identify their row.
+        """Return index → reason, for the messages whose keys do not identify their row.
 
         Args:
             messages: a batch; without a column `key` no message has a key.
-            message_indices: the positions of the messages to check.
+            message_indices: the indices of the messages to check.
 
         Raises:
             WrongSourceError: a record is uncertain, and must not be quarantined.

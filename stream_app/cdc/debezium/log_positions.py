@@ -97,15 +97,15 @@ def _set_positions(
     order: _LogOrder, texts: pa.Array, mask: Bools, positions: LogPositions
 ) -> Bools:
     """Set the positions of the texts that match the form, and return their mask."""
-    numbers = pc.extract_regex(texts, order.form)
-    has_position: Bools = mask & bools_of(numbers.is_valid())
+    groups = pc.extract_regex(texts, order.form)
+    has_position: Bools = mask & bools_of(groups.is_valid())
     if not has_position.any():
         return has_position
-    numbers = numbers.filter(pa.array(has_position))
+    groups = groups.filter(pa.array(has_position))
     positions[has_position] = 0
     for index, name in enumerate("abc"):
         if f"<{name}>" in order.form:
-            text = pc.struct_field(numbers, name)
+            text = pc.struct_field(groups, name)
             text = pc.if_else(pc.equal(text, ""), "0", text)
             if order.base_prefix:
                 text = pc.binary_join_element_wise(order.base_prefix, text, "")

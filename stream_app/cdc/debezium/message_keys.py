@@ -92,7 +92,7 @@ class MessageKeys:
             keys: binary.
 
         Returns:
-            For each key a position in the list of distinct names.
+            For each key an index in the list of distinct names.
         """
         code_of_names: dict[KeyFields, int] = {NO_KEY: 0, None: 1}
         codes: Int32s = valid_of(keys).astype(np.int32)

@@ -3,8 +3,8 @@
 Changes have a block ``transaction``; the connector's topic of transactions has a BEGIN and an END
 for each. Debezium writes both with ``provide.transaction.metadata = true``.
 
-PostgreSQL's ids are ``NUMBER:LSN``, where the LSN is that of the message. So all messages of a
-transaction share only the number, and an END marker has the LSN of the commit.
+PostgreSQL's ids are ``XID:LSN``, where the LSN is that of the message. So all messages of a
+transaction share only the XID, and an END marker has the LSN of the commit.
 
 Source: Debezium documentation, "Transaction metadata".
 """
@@ -48,7 +48,7 @@ _MARKER = pa.schema(
 )
 _CHANGES, _READ = pa.array(["c", "u", "d", "t", "m"]), "r"
 _OF_CONNECTOR = "io.debezium.connector."
-_POSTGRES_ID = r"^(?P<number>\d+):\d+$"
+_POSTGRES_ID = r"^(?P<xid>\d+):\d+$"
 _MARKS = (MessageKind.BEGIN, MessageKind.END)
 
 
@@ -157,8 +157,8 @@ def _end_markers(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers
 
 def _shared_part(ids: pa.Array) -> pa.Array:
     """Return the part of the ids that all messages of a transaction share."""
-    numbers = pc.struct_field(pc.extract_regex(ids, _POSTGRES_ID), "number")
-    return pc.coalesce(numbers, ids)
+    shared_ids = pc.struct_field(pc.extract_regex(ids, _POSTGRES_ID), "xid")
+    return pc.coalesce(shared_ids, ids)
 
 
 def _join_by_dots(names: Sequence[pa.Array]) -> pa.Array:

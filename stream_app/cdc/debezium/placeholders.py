@@ -217,9 +217,9 @@ def _restore_column(
     is_remaining = images.has_after & is_placeholder[images.after_at]
     if has_old_values:  # step 2
         is_copied = is_remaining & images.has_before & valid_of(values)[images.before_at]
-        image_positions = np.arange(len(values))
-        image_positions[images.after_at[is_copied]] = images.before_at[is_copied]
-        values, is_remaining = values.take(pa.array(image_positions)), is_remaining & ~is_copied
+        image_indices = np.arange(len(values))
+        image_indices[images.after_at[is_copied]] = images.before_at[is_copied]
+        values, is_remaining = values.take(pa.array(image_indices)), is_remaining & ~is_copied
     is_looked_up = np.zeros(len(is_remaining), np.bool_)
     if may_look_up:  # step 3
         is_looked_up = is_remaining & (images.ops == UPDATE) & ~images.has_before

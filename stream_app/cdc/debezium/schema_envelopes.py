@@ -38,7 +38,7 @@ class PayloadGroup:
     """Messages with one schema.
 
     Attributes:
-        message_indices: positions of the messages among the given values.
+        message_indices: indices of the messages among the given values.
         payloads: their payloads, binary.
         prefix: the bytes before the payload, which are a key of the parsed schemas; empty without
             an envelope.

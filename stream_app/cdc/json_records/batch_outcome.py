@@ -60,27 +60,27 @@ class ColumnarPart:
     """The results of some of n values, which were parsed in columns.
 
     Attributes:
-        positions: int64 [m]; the positions of the values, ascending.
+        indices: int64 [m]; the indices of the values, ascending.
         result: their results.
     """
 
-    positions: Int64s
+    indices: Int64s
     result: ColumnarResult
 
 
 @dataclass(slots=True)
 class OneByOneResult:
-    """The results of records that were read one by one, each with its position.
+    """The results of records that were read one by one, each with its index.
 
     Attributes:
         row_parts: rows, and for each its record: int64 [m].
-        reasons: position of a record → why it cannot be read.
+        reasons: index of a record → why it cannot be read.
         rowless_count: number of messages without a row.
         truncates: records that empty the table.
-        question_by_record: position of a record → what its Kafka key must prove; also of records
+        question_by_record: index of a record → what its Kafka key must prove; also of records
             with a reason.
         tables: name of a source table → its first record.
-        stops: position of a record → why it stops the job.
+        stops: index of a record → why it stops the job.
         drift: unknown, missing and cut columns of records that are stored.
     """
 
@@ -99,29 +99,29 @@ class OneByOneResult:
         read_value: Callable[[int, bytes], Change | Truncate | NoRow | None],
         policy: ColumnPolicy,
     ) -> list[tuple[int, Change]]:
-        """Read values one by one; return the changes that the policy accepts, with positions.
+        """Read values one by one; return the changes that the policy accepts, with indices.
 
         Args:
-            read_value: returns the meaning of the value at a position, or None if the caller
+            read_value: returns the meaning of the value at an index, or None if the caller
                 records it elsewhere. Raises `UnreadableRecordError`.
         """
         changes = []
-        for position, value in enumerate(values.to_pylist()):
+        for value_index, value in enumerate(values.to_pylist()):
             try:
-                change = read_value(position, value)
+                change = read_value(value_index, value)
             except UnreadableRecordError as problem:
-                self.reasons[position] = str(problem)
+                self.reasons[value_index] = str(problem)
                 continue
             match change:
                 case Truncate():
-                    self.truncates.append(position)
+                    self.truncates.append(value_index)
                 case NoRow():
                     self.rowless_count += 1
                 case Change() if refusal := policy.refusal(change.drift):
                     refusals = self.stops if refusal.stops else self.reasons
-                    refusals[position] = refusal.reason
+                    refusals[value_index] = refusal.reason
                 case Change():
-                    changes.append((position, change))
+                    changes.append((value_index, change))
                 case None:
                     pass
         return changes
@@ -136,27 +136,29 @@ class OneByOneResult:
     ) -> None:
         """Add the rows of changes; one bad record makes its message bad."""
         records = [record for _, change in changes for record in change.records]
-        owners = [position for position, change in changes for _ in change.records]
+        owners = [value_index for value_index, change in changes for _ in change.records]
         record_rows = rows_of_records(records, readings, rules)
-        for number, reason in sorted(record_rows.reasons.items()):
-            self.reasons.setdefault(owners[number], reason)
+        for record_index, reason in sorted(record_rows.reasons.items()):
+            self.reasons.setdefault(owners[record_index], reason)
         row_owners = np.array(owners, np.int64)[record_rows.record_indices]
         is_good = ~np.isin(row_owners, list(self.reasons))
         self.row_parts.append((record_rows.rows.filter(pa.array(is_good)), row_owners[is_good]))
         cut_columns: dict[int, frozenset[str]] = {}
-        for number, names in record_rows.cut_columns.items():
-            cut_columns[owners[number]] = cut_columns.get(owners[number], frozenset()) | names
-        for position, change in changes:
-            if position not in self.reasons:
-                drift = replace(change.drift, cut_columns=cut_columns.get(position, frozenset()))
-                add_sighting(self.drift, drift, Sighting(1, position))
+        for record_index, names in record_rows.cut_columns.items():
+            cut_columns[owners[record_index]] = (
+                cut_columns.get(owners[record_index], frozenset()) | names
+            )
+        for value_index, change in changes:
+            if value_index not in self.reasons:
+                drift = replace(change.drift, cut_columns=cut_columns.get(value_index, frozenset()))
+                add_sighting(self.drift, drift, Sighting(1, value_index))
                 if reads_tables:
-                    self.tables.setdefault(change.table, position)
+                    self.tables.setdefault(change.table, value_index)
 
 
 @dataclass(slots=True, kw_only=True)
 class BatchOutcome:
-    """The results of a batch so far; positions are those of its messages.
+    """The results of a batch so far; indices are those of its messages.
 
     Attributes:
         section: the section of the format's options, for errors.
@@ -189,7 +191,7 @@ class BatchOutcome:
         """Add records that were parsed in columns.
 
         Args:
-            message_indices: for each record the position of its message.
+            message_indices: for each record the index of its message.
         """
         if result.questions is not None:
             self._note_questions(message_indices, result.questions)
@@ -227,13 +229,15 @@ class BatchOutcome:
         self._note_tables(result.tables, message_indices)
         self._note_drift(self.policy.reported(result.drift), message_indices)
         self.skipped_count += result.rowless_count + len(result.truncates)
-        for position, reason in result.reasons.items():
-            self.reasons[int(message_indices[position])] = reason
+        for value_index, reason in result.reasons.items():
+            self.reasons[int(message_indices[value_index])] = reason
         if result.stops:
-            position, reason = min(result.stops.items())
-            raise self._stop_error(int(message_indices[position]), reason)
+            value_index, reason = min(result.stops.items())
+            raise self._stop_error(int(message_indices[value_index]), reason)
         if result.truncates:
-            self._take_truncates([int(message_indices[position]) for position in result.truncates])
+            self._take_truncates(
+                [int(message_indices[value_index]) for value_index in result.truncates]
+            )
 
     def decoded_batch(
         self, schema: pa.Schema, uncertain_reasons: Mapping[int, str]
@@ -241,12 +245,12 @@ class BatchOutcome:
         """Return all results, in the order of the messages.
 
         Args:
-            uncertain_reasons: messages that are bad for other reasons, by position.
+            uncertain_reasons: messages that are bad for other reasons, by index.
         """
         reasons = {
-            position: reason
-            for position, reason in self.reasons.items()
-            if position not in uncertain_reasons
+            message_index: reason
+            for message_index, reason in self.reasons.items()
+            if message_index not in uncertain_reasons
         }
         batch = DecodedBatch(
             changes=concat_changes(schema, self.change_batches),
@@ -267,7 +271,7 @@ class BatchOutcome:
         message_indices: npt.NDArray[np.integer[Any]],
     ) -> None:
         for column, sighting in columns.items():
-            first = int(message_indices[sighting.first_position])
+            first = int(message_indices[sighting.first_index])
             earlier = self.drift.get(column, Sighting(0, first))
             self.drift[column] = earlier.plus(Sighting(sighting.record_count, first))
 
@@ -277,29 +281,29 @@ class BatchOutcome:
             self.question_parts.append((message_indices[has_question], questions[has_question]))
 
     def _note_tables(self, tables: Mapping[str, int], message_indices: Int32s) -> None:
-        for name, number in tables.items():
-            position = int(message_indices[number])
-            self.tables[name] = min(position, self.tables.get(name, position))
+        for name, record_index in tables.items():
+            message_index = int(message_indices[record_index])
+            self.tables[name] = min(message_index, self.tables.get(name, message_index))
 
-    def _stop_error(self, position: int, reason: str) -> WrongSourceError:
+    def _stop_error(self, message_index: int, reason: str) -> WrongSourceError:
         return WrongSourceError(
             f"the record's columns are not the table's: {reason}",
-            where=message_place(self.messages, position),
+            where=message_place(self.messages, message_index),
             fix="give the table the columns of the source, and start the job again; or choose "
             f"warn, ignore or quarantine for source.{self.section}.unknown-columns and "
             "missing-columns",
         )
 
-    def _take_truncates(self, positions: Sequence[int]) -> None:
+    def _take_truncates(self, message_indices: Sequence[int]) -> None:
         if self.on_truncate is OnTruncate.ERROR:
             option = f"source.{self.section}.truncate"
             raise WrongSourceError(
                 "the source table was truncated",
-                where=message_place(self.messages, min(positions)),
+                where=message_place(self.messages, min(message_indices)),
                 fix=f"to delete all rows of the table, set {option} = 'apply'; to keep them and "
                 f"continue, set {option} = 'ignore'",
             )
         if self.on_truncate is OnTruncate.APPLY:
             self.last_truncate = max(
-                *positions, -1 if self.last_truncate is None else self.last_truncate
+                *message_indices, -1 if self.last_truncate is None else self.last_truncate
             )

@@ -58,7 +58,7 @@ def _indices_of_positions(starts: Int64s, positions: Int64s) -> Int64s:
 
 
 def rows_with(values: pa.Array, text: bytes) -> Int64s:
-    """Return the positions of values that contain a text: int64 [m].
+    """Return the indices of values that contain a text: int64 [m].
 
     Args:
         values: binary [n] without nulls.
@@ -69,7 +69,7 @@ def rows_with(values: pa.Array, text: bytes) -> Int64s:
 
 
 def first_values_after(values: pa.Array, marker: bytes) -> dict[bytes, int]:
-    """Return the objects that follow a marker, each with the position of its first value.
+    """Return the objects that follow a marker, each with the index of its first value.
 
     An object ends at its first closing brace. So one with objects in it is cut.
 
@@ -102,10 +102,10 @@ def explicit_nulls(
 
     Args:
         indices: those of the values to examine; they are few, because each is parsed by itself.
-        images: position of a parsed value → its records and their images.
+        images: index of a parsed value → its records and their images.
 
     Returns:
-        The records, by name; and the positions of values that cannot be parsed.
+        The records, by name; and the indices of values that cannot be parsed.
     """
     nulls: dict[str, list[int]] = {name: [] for name in names}
     unreadable_messages: list[int] = []
@@ -132,7 +132,7 @@ def fill_up(
 
     Args:
         arrays, other_arrays: for each column an array [n].
-        nulls: for each column the positions at which `arrays` has a null that is a value.
+        nulls: for each column the indices at which `arrays` has a null that is a value.
     """
     filled_columns = []
     for column, other_column, rows in zip(arrays, other_arrays, nulls, strict=True):

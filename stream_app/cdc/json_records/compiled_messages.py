@@ -30,13 +30,13 @@ class CompiledMessages:
     """The m messages that machine code has parsed.
 
     Attributes:
-        positions: int64 [m]; the positions of the messages among the values.
+        indices: int64 [m]; the indices of the messages among the values.
         columns: for each field an array [m].
         nulls: the rows with explicit nulls of each object, list and column; see `ParsedMessages`.
         drift_hashes: int64 [m]; see `image_columns.ParsedRows`.
     """
 
-    positions: Int64s
+    indices: Int64s
     columns: list[pa.Array]
     nulls: Mapping[str, Sequence[Int64s]]
     drift_hashes: Int64s
@@ -59,9 +59,11 @@ def parse_messages(
     )
     if rows is None:
         return None
-    positions = np.flatnonzero(rows.is_parsed)
+    message_indices = np.flatnonzero(rows.is_parsed)
     nulls = dict(zip([*fields.objects, *fields.lists], rows.nulls, strict=True))
-    return CompiledMessages(positions, list(rows.columns), nulls, rows.drift_hashes[positions])
+    return CompiledMessages(
+        message_indices, list(rows.columns), nulls, rows.drift_hashes[message_indices]
+    )
 
 
 def _layout_of(

@@ -76,7 +76,7 @@ class PlacedValues:
 
     Attributes:
         values: binary [n] without nulls.
-        message_indices: int32 [n]; for each value the position of its message.
+        message_indices: int32 [n]; for each value the index of its message.
         messages: the batch.
     """
 
@@ -84,16 +84,16 @@ class PlacedValues:
     message_indices: Int32s
     messages: pa.RecordBatch
 
-    def take(self, positions: Int64s) -> PlacedValues:
-        """Return the values at these positions, ascending: int64 [m]."""
-        if len(positions) == len(self.message_indices):
+    def take(self, indices: Int64s) -> PlacedValues:
+        """Return the values at these indices, ascending: int64 [m]."""
+        if len(indices) == len(self.message_indices):
             return self
-        # Ascending positions of such a span are side by side.
-        if len(positions) and positions[-1] - positions[0] + 1 == len(positions):
-            values = self.values.slice(int(positions[0]), len(positions))
+        # Ascending indices of such a span are side by side.
+        if len(indices) and indices[-1] - indices[0] + 1 == len(indices):
+            values = self.values.slice(int(indices[0]), len(indices))
         else:
-            values = self.values.take(pa.array(positions))
-        return replace(self, values=values, message_indices=self.message_indices[positions])
+            values = self.values.take(pa.array(indices))
+        return replace(self, values=values, message_indices=self.message_indices[indices])
 
     def slices(self) -> Iterator[PlacedValues]:
         """Yield parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX` bytes.
@@ -152,7 +152,7 @@ class ShapeDecoder(Generic[GroupT]):
 
         Args:
             values: binary [n] without nulls.
-            message_indices: int32 [n]; for each value the position of its message.
+            message_indices: int32 [n]; for each value the index of its message.
         """
         for part in PlacedValues(values, message_indices, self.outcome.messages).slices():  # step 1
             self._decode_slice(part)
@@ -166,10 +166,10 @@ class ShapeDecoder(Generic[GroupT]):
             fast_part = self.value_decoder.decode_fast(placed_values, self.group)  # step 2
         if fast_part is not None:
             self.outcome.add_columnar(
-                fast_part.result, placed_values.message_indices[fast_part.positions]
+                fast_part.result, placed_values.message_indices[fast_part.indices]
             )
-            suspects[fast_part.positions[fast_part.result.from_images.suspects]] = True
-            is_undecoded[fast_part.positions] = False
+            suspects[fast_part.indices[fast_part.result.from_images.suspects]] = True
+            is_undecoded[fast_part.indices] = False
         if is_undecoded.any():
             suspects[is_undecoded] = self._decode_remaining(
                 placed_values.take(np.flatnonzero(is_undecoded))

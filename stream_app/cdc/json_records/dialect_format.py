@@ -165,12 +165,12 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         )
         if compiled_messages is None:
             return None
-        part = placed_values.take(compiled_messages.positions)
+        part = placed_values.take(compiled_messages.indices)
         messages = ParsedMessages(
             part.values, self._keys(part), compiled_messages.columns, compiled_messages.nulls
         )
         return ColumnarPart(
-            compiled_messages.positions,
+            compiled_messages.indices,
             self._columnar_result(messages, shape, compiled_messages.drift_hashes),
         )
 
@@ -204,8 +204,8 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         """See `ValueDecoder.decode_one_by_one`."""
         keys = self._keys(placed_values)
 
-        def read_value(position: int, value: bytes) -> Change | Truncate | NoRow:
-            key = None if keys is None else keys[position].as_py()
+        def read_value(value_index: int, value: bytes) -> Change | Truncate | NoRow:
+            key = None if keys is None else keys[value_index].as_py()
             return read_message(self._dialect, value, key, self._table)
 
         result = OneByOneResult()
@@ -251,14 +251,15 @@ def _rows_of_messages(image_rows: ImageRows, parsed_records: ParsedRecords) -> I
     suspects[message_indices[image_rows.suspects]] = True
     is_good = ~suspects[message_indices[image_rows.record_indices]]
     is_wanted = ~suspects[message_indices]
+    wanted_records = first_records(parsed_records.images.table_names, is_wanted)
     return replace(
         image_rows,
         rows=image_rows.rows if is_good.all() else image_rows.rows.filter(pa.array(is_good)),
         record_indices=message_indices[image_rows.record_indices[is_good]],
         suspects=suspects,
         tables={
-            name: int(message_indices[number])
-            for name, number in first_records(parsed_records.images.table_names, is_wanted).items()
+            name: int(message_indices[record_index])
+            for name, record_index in wanted_records.items()
         },
         cut_records={
             name: _mask_of_messages(is_cut, message_indices, suspects)

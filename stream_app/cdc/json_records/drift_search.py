@@ -99,7 +99,7 @@ def records_to_search(
 def drift_in(
     searched_records: SearchedRecords, *, columns: frozenset[str], images_of: ImagesOf
 ) -> dict[DriftedColumn, Sighting]:
-    """Return the unknown and missing columns of records, with the positions of the first ones."""
+    """Return the unknown and missing columns of records, with the indices of the first ones."""
     sightings: dict[DriftedColumn, Sighting] = {}
 
     @functools.cache

@@ -38,8 +38,8 @@ class FieldReader:
 
     Attributes:
         fields: the fields to read: texts, truth values, whole numbers, and structs of them.
-        parts: positions of messages, and the columns of their fields.
-        unassigned_reasons: position of a message → why it cannot be assigned to a table.
+        parts: indices of messages, and the columns of their fields.
+        unassigned_reasons: index of a message → why it cannot be assigned to a table.
     """
 
     fields: pa.Schema
@@ -47,7 +47,7 @@ class FieldReader:
     unassigned_reasons: dict[int, str] = field(default_factory=dict)
 
     def read(self, values: pa.Array, message_indices: Int32s) -> None:
-        """Read messages, binary [m]; `message_indices` have their positions."""
+        """Read messages, binary [m]; `message_indices` have their indices."""
         is_candidate = looks_like_object(values) & ~are_too_deep(values)
         candidates = values.filter(pa.array(is_candidate))
         for part, part_indices, columns in parse_by_halves(
@@ -151,8 +151,8 @@ class OriginRule:
             tables = tables.filter(mask)
             database_parts.append((row_indices, databases.filter(mask)))
             table_parts.append((row_indices, tables))
-            for position in row_indices[~valid_of(tables)].tolist():  # a loop over bad ones
-                reader.unassigned_reasons[position] = "does not name its table"
+            for message_index in row_indices[~valid_of(tables)].tolist():  # a loop over bad ones
+                reader.unassigned_reasons[message_index] = "does not name its table"
         names = [
             gathered_array(parts, count, pa.string()) for parts in (database_parts, table_parts)
         ]

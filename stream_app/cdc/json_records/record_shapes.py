@@ -76,7 +76,8 @@ def shape_of(
     flat_count = sum(count for (is_flat, _), count in counts.items() if is_flat)
     is_flat = 2 * flat_count > counts.total()
     json_kinds = tuple(
-        _commonest_kind(reading, index, counts, is_flat) for index, reading in enumerate(readings)
+        _commonest_kind(reading, column_index, counts, is_flat)
+        for column_index, reading in enumerate(readings)
     )
     allowed_types = [
         _allowed_types(reading, json_kind)
@@ -115,13 +116,13 @@ def _signature(
 
 
 def _commonest_kind(
-    reading: ColumnReading, index: int, counts: Counter[_Signature], is_flat: bool
+    reading: ColumnReading, column_index: int, counts: Counter[_Signature], is_flat: bool
 ) -> JsonKind:
     kinds: Counter[JsonKind] = Counter()
     for (image_is_flat, images), count in counts.items():
         if image_is_flat == is_flat:
             for image in images:
-                json_kind = _KINDS.get(image[index])
+                json_kind = _KINDS.get(image[column_index])
                 if json_kind is not None and reading.wire_type(json_kind) is not None:
                     kinds[json_kind] += count
     return kinds.most_common(1)[0][0] if kinds else reading.usual_kind()

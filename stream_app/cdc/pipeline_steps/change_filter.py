@@ -31,7 +31,7 @@ from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch
 from stream_app.model.row_kind import RowKind
 
 RowKinds = npt.NDArray[np.int8]
-_ROW_NUMBER = "\0row"
+_ROW_INDEX = "\0row"
 
 
 class KnownColumns(Enum):
@@ -134,8 +134,8 @@ class FilterStep:
 
 def condition_mask(rows: pa.RecordBatch, condition: pc.Expression) -> Bools:
     """Mark the rows for which a condition over the columns is true, bool [n]; null is not true."""
-    row_numbers = pa.array(np.arange(rows.num_rows))
-    numbered_rows = pa.Table.from_batches([rows]).append_column(_ROW_NUMBER, row_numbers)
+    row_indices = pa.array(np.arange(rows.num_rows))
+    indexed_rows = pa.Table.from_batches([rows]).append_column(_ROW_INDEX, row_indices)
     is_true: Bools = np.zeros(rows.num_rows, np.bool_)
-    is_true[numbered_rows.filter(condition).column(_ROW_NUMBER).to_numpy()] = True
+    is_true[indexed_rows.filter(condition).column(_ROW_INDEX).to_numpy()] = True
     return is_true

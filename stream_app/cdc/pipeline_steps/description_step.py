@@ -63,9 +63,9 @@ class DescriptionStep:
         return replace(decoded, description=description)
 
     def _messages_with_new_columns(self, decoded: DecodedBatch) -> Collection[int]:
-        """Return the positions of messages whose columns the table will get."""
+        """Return the indices of messages whose columns the table will get."""
         first_messages = {
-            sighting.first_position
+            sighting.first_index
             for (kind, _), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN
         }
@@ -75,15 +75,17 @@ class DescriptionStep:
     def _messages_with_types(
         self, messages: pa.RecordBatch, decoded: DecodedBatch
     ) -> Collection[int]:
-        """Return the positions of messages that may carry types, if no schema has a fingerprint."""
+        """Return the indices of messages that may carry types, if no schema has a fingerprint."""
         may_have_types = messages.num_rows and not decoded.schemas
         return {0, messages.num_rows - 1} if may_have_types else ()
 
-    def _describe(self, messages: pa.RecordBatch, positions: Collection[int]) -> SourceTable | None:
-        if not positions:
+    def _describe(
+        self, messages: pa.RecordBatch, message_indices: Collection[int]
+    ) -> SourceTable | None:
+        if not message_indices:
             return None
         described_messages = with_all_columns(
-            messages.take(pa.array(sorted(positions), pa.int32()))
+            messages.take(pa.array(sorted(message_indices), pa.int32()))
         )
         table = self.describe(described_messages, self.options)
         return with_aliases(table, self.aliases) if table is not None and self.aliases else table

@@ -117,14 +117,14 @@ class OwnMessageDecoder:
     def _decode_own(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode a batch with messages of several source tables; see `decode_accepted`."""
         foreign_names = self._foreign_names(messages)
-        own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(foreign_names))
-        own_messages = messages.take(pa.array(own_positions)) if foreign_names else messages
-        decoded = results_in_batch(decode(own_messages), own_positions)
+        own_indices = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(foreign_names))
+        own_messages = messages.take(pa.array(own_indices)) if foreign_names else messages
+        decoded = results_in_batch(decode(own_messages), own_indices)
         tables = dict(decoded.tables)
         is_plain = len(tables) <= 1 and decoded.last_truncate is None
         names = [] if is_plain else self._names(own_messages)
         if decoded.last_truncate is not None:  # perhaps the only message of its table
-            own_index = int(np.searchsorted(own_positions, decoded.last_truncate))
+            own_index = int(np.searchsorted(own_indices, decoded.last_truncate))
             tables.setdefault(names[own_index], decoded.last_truncate)
         counts = Counter(names) if len(tables) > 1 else {}
         row_count = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped_count

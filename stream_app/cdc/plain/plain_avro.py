@@ -22,7 +22,7 @@ from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.avro.avro_references import avro_text
 from stream_app.cdc.wire.avro.avro_types import AvroType, avro_connect_field, parse_schema
-from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
+from stream_app.cdc.wire.row_schema import SchemaKey, split_by_schema
 from stream_app.cdc.wire.wire_format import avro_as_json
 
 
@@ -65,18 +65,18 @@ class _AvroLanguage:
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """See `SchemaLanguage`."""
-        return split_by_number(messages)
+        return split_by_schema(messages)
 
     def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _AvroRowSchema:
         """See `SchemaLanguage`."""
-        [number] = key
-        text = avro_text(schemas, number)
+        [schema_number] = key
+        text = avro_text(schemas, schema_number)
         root = parse_schema(text)
         if root.kind == "record":
             return _AvroRowSchema(text, root, "")
         if not name:
             raise UnreadableRecordError(
-                f"names schema {number}, which is of type {root.kind}, not a record"
+                f"names schema {schema_number}, which is of type {root.kind}, not a record"
             )
         return _AvroRowSchema(text, root, name)
 

@@ -33,7 +33,7 @@ from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField, struct_columns
 from stream_app.cdc.wire.headed_json import NO_SCHEMA, HeadedJsonFormat
 from stream_app.cdc.wire.json_schemas import connect_struct
-from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
+from stream_app.cdc.wire.row_schema import SchemaKey, split_by_schema
 from stream_app.cdc.wire.wire_format import HEAD
 
 _NAME = "json-schema"
@@ -71,12 +71,12 @@ class _JsonSchemaLanguage:
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """See `SchemaLanguage`."""
-        return split_by_number(messages)
+        return split_by_schema(messages)
 
     def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _JsonRowSchema:
         """See `SchemaLanguage`."""
-        [number] = key
-        return _JsonRowSchema(struct_columns(connect_struct(schemas, number)), name)
+        [schema_number] = key
+        return _JsonRowSchema(struct_columns(connect_struct(schemas, schema_number)), name)
 
 
 def _headed_json(
@@ -108,9 +108,11 @@ def _format(
     setup: FormatSetup,
     checked_options: CheckedOptions,
     dialect: PlainDialect,
-    number: int,
+    schema_number: int,
 ) -> MessageFormat:
-    fields = {} if number == NO_SCHEMA else struct_columns(connect_struct(schemas, number))
+    fields = (
+        {} if schema_number == NO_SCHEMA else struct_columns(connect_struct(schemas, schema_number))
+    )
     encoding = partial(texts_and_numbers, binary=Encoding.BASE64)
     return DialectDecoder(dialect, _NAME, setup, checked_options, encoding, fields)
 

@@ -35,7 +35,7 @@ from stream_app.cdc.wire.protobuf.protobuf_fields import (
 from stream_app.cdc.wire.protobuf.protobuf_schemas import check_protoc, message_class
 from stream_app.cdc.wire.registry_options import header_kind
 from stream_app.cdc.wire.row_schema import SchemaKey
-from stream_app.cdc.wire.wire_format import by_number, schema_numbers
+from stream_app.cdc.wire.wire_format import groups_by_value, schema_numbers_of
 from stream_app.errors import UsageError
 
 _NAME = "protobuf"
@@ -49,7 +49,7 @@ class _ProtobufRowSchema:
         message_class: Google's class of the messages.
     """
 
-    number: int
+    schema_number: int
     message_class: Any
     fields: tuple[ProtobufField, ...]
 
@@ -69,7 +69,7 @@ class _ProtobufRowSchema:
         cursor = protobuf_cursor(pa.array([message], pa.binary()))
         cursor.read_paths()
         document = protobuf_document(
-            self.message_class, message[int(cursor.positions[0]) :], self.number
+            self.message_class, message[int(cursor.positions[0]) :], self.schema_number
         )
         return json.dumps(document, ensure_ascii=False).encode()
 
@@ -78,25 +78,26 @@ class _ProtobufLanguage:
     """The schemas of Protobuf. Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
-        """See `SchemaLanguage`; the key has the indexes of the message's type."""
-        for number, rows in by_number(schema_numbers(messages)):
-            if number < 0:
-                yield (number,), rows
+        """See `SchemaLanguage`; the key has the indices of the message's type."""
+        for schema_number, rows in groups_by_value(schema_numbers_of(messages)):
+            if schema_number < 0:
+                yield (schema_number,), rows
                 continue
             paths = protobuf_cursor(messages.take(pa.array(rows))).read_paths()
             if (paths == paths[0]).all():
-                yield (number, *_path(paths[0])), rows
+                yield (schema_number, *_path(paths[0])), rows
                 continue
-            distinct, type_index = np.unique(paths, axis=0, return_inverse=True)
-            for type_number, type_rows in by_number(type_index.reshape(-1)):  # a loop over types
-                yield (number, *_path(distinct[type_number])), rows[type_rows]
+            distinct, type_indices = np.unique(paths, axis=0, return_inverse=True)
+            # The loop is over types.
+            for type_index, type_rows in groups_by_value(type_indices.reshape(-1)):
+                yield (schema_number, *_path(distinct[type_index])), rows[type_rows]
 
     def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRowSchema:
         """See `SchemaLanguage`; each message is a record, whatever the name."""
         del name
-        number, *path = key
-        message = message_class(schemas, number, path)
-        return _ProtobufRowSchema(number, message, _fields(message))
+        schema_number, *path = key
+        message = message_class(schemas, schema_number, path)
+        return _ProtobufRowSchema(schema_number, message, _fields(message))
 
 
 @lru_cache(maxsize=256)
@@ -104,8 +105,8 @@ def _fields(message: Any) -> tuple[ProtobufField, ...]:
     return tuple(protobuf_fields_of(message.DESCRIPTOR))
 
 
-def _path(indexes: Int64s) -> list[int]:
-    path: list[int] = indexes[indexes >= 0].tolist()
+def _path(padded_path: Int64s) -> list[int]:
+    path: list[int] = padded_path[padded_path >= 0].tolist()
     return path
 
 

@@ -20,12 +20,12 @@ _NANOS = 10**9
 _SHOWN_MAX = 120
 
 
-def protobuf_document(message_class: Any, body: bytes, number: int) -> dict[str, Any]:
+def protobuf_document(message_class: Any, body: bytes, schema_number: int) -> dict[str, Any]:
     """Return the fields of a message, as values that JSON has.
 
     Args:
         message_class: Google's class of the message.
-        number: the number of the schema, for the error.
+        schema_number: the number of the schema, for the error.
 
     Raises:
         UnreadableRecordError: the bytes are not a message of the class.
@@ -41,10 +41,14 @@ def protobuf_document(message_class: Any, body: bytes, number: int) -> dict[str,
             message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
         )
     except UnreadableRecordError as problem:
-        raise UnreadableRecordError(f"is not Protobuf of schema {number}: {problem}") from None
+        raise UnreadableRecordError(
+            f"is not Protobuf of schema {schema_number}: {problem}"
+        ) from None
     except Exception as error:  # each fault of the bytes has an exception of its own
         error_text = f"{type(error).__name__}: {error}"[:_SHOWN_MAX]
-        raise UnreadableRecordError(f"is not Protobuf of schema {number}: {error_text}") from None
+        raise UnreadableRecordError(
+            f"is not Protobuf of schema {schema_number}: {error_text}"
+        ) from None
     for field in protobuf_fields_of(message_class.DESCRIPTOR):
         if field.name in document:
             document[field.name] = _plain_value(field, message, document[field.name])

@@ -97,7 +97,7 @@ class _Messages:
 
     Attributes:
         values, keys: binary [n].
-        message_indices: int32 [n]; their positions in the batch.
+        message_indices: int32 [n]; their indices in the batch.
     """
 
     values: pa.Array
@@ -207,7 +207,7 @@ class RegisteredRowDecoder:
                     yield plan, messages.take(group_indices[start : start + _SLICE_ROWS])
 
     def _split_keys(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
-        """Yield the keys of each schema, by position, and those that are null."""
+        """Yield the keys of each schema, by index, and those that are null."""
         is_present = valid_of(keys)
         present_indices = np.flatnonzero(is_present)
         for schema_key, key_indices in self._key_language.split(keys.drop_null()):
@@ -296,7 +296,7 @@ class RegisteredRowDecoder:
         self, messages: _Messages, plan: _Plan
     ) -> tuple[StackedImages, list[ColumnReading], Bools]:
         """Return the images of the messages that are not broken, and their mask: bool [n]."""
-        positions = np.arange(len(messages.message_indices))
+        value_indices = np.arange(len(messages.message_indices))
         part_values = [
             (part, *part.schema.values(messages.keys if part.reads_key else messages.values))
             for part in plan.parts
@@ -311,7 +311,7 @@ class RegisteredRowDecoder:
         wire_columns = []
         for reading in plan.readings:
             cursor, values = sources.get(reading.name, (value_cursor, None))
-            wire_columns.append(wire_column(reading, [(values, positions)], cursor, is_intact))
+            wire_columns.append(wire_column(reading, [(values, value_indices)], cursor, is_intact))
         count = int(is_intact.sum())
         indices, no_images = np.arange(count), np.full(count, -1, np.int64)
         images = StackedImages(
@@ -337,10 +337,10 @@ class RegisteredRowDecoder:
         """Read each message as the JSON that Kafka Connect would have written (step 3)."""
         keys = messages.keys.to_pylist()
 
-        def read(position: int, value: bytes) -> Change:
+        def read(value_index: int, value: bytes) -> Change:
             image: dict[str, Cell] = {}
             for part in plan.parts:
-                image |= part.image(keys[position], value)
+                image |= part.image(keys[value_index], value)
             before, after = (image, None) if plan.op == DELETE else (None, image)
             return Change((RecordImages(chr(plan.op), before, after),), drift=plan.drift)
 

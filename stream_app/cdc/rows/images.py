@@ -84,7 +84,7 @@ class Images:
     def stack(self) -> StackedImages:
         """Return the same records as a stack: the before-images, followed by the after-images."""
         count = len(self.ops)
-        positions = np.arange(count)
+        image_indices = np.arange(count)
         columns, after_start = self.after, 0
         if self.has_before.any():
             after_start = count
@@ -94,8 +94,8 @@ class Images:
             ]
         return StackedImages(
             ops=self.ops,
-            before_at=np.where(self.has_before, positions, -1),
-            after_at=np.where(self.has_after, positions + after_start, -1),
+            before_at=np.where(self.has_before, image_indices, -1),
+            after_at=np.where(self.has_after, image_indices + after_start, -1),
             json_kinds=self.json_kinds,
             columns=columns,
             suspects=self.suspects,
@@ -112,7 +112,7 @@ class StackedImages:
         columns     of the images d0, c1, u2, u3
 
     Attributes:
-        before_at, after_at: int64 [n], the position of each record's image, or -1 without one.
+        before_at, after_at: int64 [n], the index of each record's image, or -1 without one.
         columns: for each of the table's an array [s]; null where the image lacks the value.
         unchanged: name of a column → bool [n]; where the value after is that of the older row,
             which the record lacks.
@@ -146,7 +146,7 @@ class ImageRows:
 
     Attributes:
         rows: m rows of `RowRules.schema`, perhaps with the column of `with_unchanged`.
-        record_indices: int64 [m]; for each row the position of its record, never decreasing.
+        record_indices: int64 [m]; for each row the index of its record, never decreasing.
         suspects: bool [n]; those of the images, and records with a value that does not fit.
         tables: name of a source table → its first record that is not a suspect.
         cut_records: name of a column → bool [n]; good records of which it cuts digits.
@@ -176,9 +176,9 @@ def rows_of_images(
             readings, images.columns, images.before_at, images.after_at
         )
     plan = plan_rows(images.ops, has_before, has_after, wants_update_before)  # step 1
-    image_positions = plan.image_positions(images.before_at, images.after_at)
-    is_in_place = is_identity(image_positions, len(images.columns[0]))
-    order = pa.array(image_positions)
+    image_indices = plan.image_indices(images.before_at, images.after_at)
+    is_in_place = is_identity(image_indices, len(images.columns[0]))
+    order = pa.array(image_indices)
     suspects = images.suspects.copy()
     columns = [pa.array(plan.row_kinds)]
     cut_records: dict[str, Bools] = {}

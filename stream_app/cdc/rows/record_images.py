@@ -63,9 +63,9 @@ class RecordRows:
 
     Attributes:
         rows: m rows of `RowRules.schema`, without those of records with a reason.
-        record_indices: int64 [m]; for each row the position of its record.
-        reasons: position of a record → why it does not fit.
-        cut_columns: position of a record without a reason → the columns that cut its digits.
+        record_indices: int64 [m]; for each row the index of its record.
+        reasons: index of a record → why it does not fit.
+        cut_columns: index of a record without a reason → the columns that cut its digits.
     """
 
     rows: pa.RecordBatch
@@ -98,15 +98,15 @@ def rows_of_records(
     has_before = np.array([image is not None for image in befores], np.bool_)
     has_after = np.array([image is not None for image in afters], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
-    record_numbers = np.arange(len(records))
+    record_indices = np.arange(len(records))
     wants_update_before: Any = rules.keep_update_before or key_changes(
         readings,
         [
             pa.concat_arrays([before_column.values, after_column.values])
             for before_column, after_column in zip(before, after, strict=True)
         ],
-        np.where(has_before, record_numbers, -1),
-        np.where(has_after, record_numbers + len(records), -1),
+        np.where(has_before, record_indices, -1),
+        np.where(has_after, record_indices + len(records), -1),
     )
     plan = plan_rows(ops, has_before, has_after, wants_update_before)
     columns: list[pa.Array] = [pa.array(plan.row_kinds)]
@@ -118,19 +118,25 @@ def rows_of_records(
         if rules.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
-        for number in _cut_records(before_column, after_column, plan):
-            cut_columns[number] = cut_columns.get(number, frozenset()) | {reading.name}
+        for record_index in _cut_records(before_column, after_column, plan):
+            cut_columns[record_index] = cut_columns.get(record_index, frozenset()) | {reading.name}
         is_omitted = unchanged.get(reading.name)
         for row, reason in _problems(reading, before_column, after_column, column, plan, rules):
             if is_omitted is not None and is_omitted[row]:
                 continue
-            number = int(plan.record_indices[row])
-            if not reason and _is_null_key(reading, records[number], plan, row):
+            record_index = int(plan.record_indices[row])
+            if not reason and _is_null_key(reading, records[record_index], plan, row):
                 continue
-            reasons.setdefault(number, reason or _absence(reading, records[number], plan, row))
+            reasons.setdefault(
+                record_index, reason or _absence(reading, records[record_index], plan, row)
+            )
     rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged)
     is_good = ~np.isin(plan.record_indices, list(reasons))
-    cut_columns = {number: names for number, names in cut_columns.items() if number not in reasons}
+    cut_columns = {
+        record_index: names
+        for record_index, names in cut_columns.items()
+        if record_index not in reasons
+    }
     return RecordRows(
         rows.filter(pa.array(is_good)), plan.record_indices[is_good], reasons, cut_columns
     )
@@ -141,11 +147,11 @@ def _cut_records(before: _ImageColumn, after: _ImageColumn, plan: RowPlan) -> se
     if not (before.cut_rows or after.cut_rows):
         return set()
     return {
-        number
-        for number, is_after in zip(
+        record_index
+        for record_index, is_after in zip(
             plan.record_indices.tolist(), plan.is_after.tolist(), strict=True
         )
-        if number in (after.cut_rows if is_after else before.cut_rows)
+        if record_index in (after.cut_rows if is_after else before.cut_rows)
     }
 
 
@@ -204,12 +210,12 @@ def _problems(
     is_required = reading.required and column.null_count > 0
     if not (before.misfits or after.misfits or is_required):
         return problems
-    for row, number in enumerate(plan.record_indices.tolist()):
+    for row, record_index in enumerate(plan.record_indices.tolist()):
         is_invented = rules.before_has_key_only and not reading.is_key
         if plan.is_after[row]:
-            reason = after.misfits.get(number)
+            reason = after.misfits.get(record_index)
         else:
-            reason = None if is_invented else before.misfits.get(number)
+            reason = None if is_invented else before.misfits.get(record_index)
         if reason:
             problems.append((row, reason))
         elif is_required and not column[row].is_valid:

@@ -34,7 +34,7 @@ class RowPlan:
     """The rows that records give, in order.
 
     Attributes:
-        record_indices: int64 [m]; for each row the position of its record, never decreasing.
+        record_indices: int64 [m]; for each row the index of its record, never decreasing.
         is_after: bool [m]; whether a row is its record's after-image; else its before-image.
         row_kinds: int8 [m]; `RowKind` of each row.
     """
@@ -43,7 +43,7 @@ class RowPlan:
     is_after: Bools
     row_kinds: npt.NDArray[np.int8]
 
-    def image_positions(self, before_at: Int64s, after_at: Int64s) -> Int64s:
+    def image_indices(self, before_at: Int64s, after_at: Int64s) -> Int64s:
         """Return where each row's image is: int64 [m].
 
         Args:
@@ -55,8 +55,8 @@ class RowPlan:
 
     def assemble_column(self, before: pa.Array, after: pa.Array) -> pa.Array:
         """Return one column of the rows [m], taken from the columns of the images [n]."""
-        image_positions = self.record_indices + np.where(self.is_after, len(before), 0)
-        return pa.concat_arrays([before, after]).take(pa.array(image_positions))
+        image_indices = self.record_indices + np.where(self.is_after, len(before), 0)
+        return pa.concat_arrays([before, after]).take(pa.array(image_indices))
 
 
 def omitted_in_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:
@@ -168,7 +168,7 @@ def key_changes(
 
     Args:
         columns: for each reading an array [s] of the images' values.
-        before_at, after_at: int64 [n], the positions of each record's images, or -1 without one.
+        before_at, after_at: int64 [n], the indices of each record's images, or -1 without one.
 
     Returns:
         bool [n].

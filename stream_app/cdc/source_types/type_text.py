@@ -32,10 +32,10 @@ def parse_type_text(text: str) -> TypeText:
     if match is None:
         return TypeText(_words(text))
     name = _words(f"{match[1]} {match[3] or ''}")
-    numbers = _NUMBERS.fullmatch(match[2] or "")
-    if numbers is None:
+    arguments = _NUMBERS.fullmatch(match[2] or "")
+    if arguments is None:
         return TypeText(name)
-    return TypeText(name, int(numbers[1]), None if numbers[2] is None else int(numbers[2]))
+    return TypeText(name, int(arguments[1]), None if arguments[2] is None else int(arguments[2]))
 
 
 def _words(text: str) -> str:

@@ -83,7 +83,7 @@ def unwrap_events(messages: pa.RecordBatch, event_data: EventData) -> pa.RecordB
 def _unwrap(
     messages: pa.RecordBatch, event_data: EventData, *, one_by_one: bool
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
-    """Return the messages within events; and position → reason, for events that cannot be read.
+    """Return the messages within events; and index → reason, for events that cannot be read.
 
     Args:
         one_by_one: whether each event is read independently.
@@ -114,16 +114,16 @@ def _unwrap(
 def _unwrap_one_by_one(
     values: pa.Array, message_indices: Int32s, event_data: EventData
 ) -> tuple[tuple[Int64s, pa.Array], dict[int, str]]:
-    """Step 2: return positions and messages of events, and position → why one is unreadable."""
+    """Step 2: return indices and messages of events, and index → why one is unreadable."""
     bodies: dict[int, bytes] = {}
     reasons: dict[int, str] = {}
-    for position, value in zip(message_indices.tolist(), values.to_pylist(), strict=True):
+    for message_index, value in zip(message_indices.tolist(), values.to_pylist(), strict=True):
         try:
-            bodies[position] = event_data.unwrap_one(_event(value))
+            bodies[message_index] = event_data.unwrap_one(_event(value))
         except UnreadableRecordError as problem:
-            reasons[position] = str(problem)
-    positions = np.array(list(bodies), np.int64)
-    return (positions, pa.array(list(bodies.values()), pa.binary())), reasons
+            reasons[message_index] = str(problem)
+    body_indices = np.array(list(bodies), np.int64)
+    return (body_indices, pa.array(list(bodies.values()), pa.binary())), reasons
 
 
 def _event(value: bytes) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, p
 
 
 def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[str, pa.Array]]:
-    """Return the positions of the heads that parse, int64 [m], and their attributes, strings [m].
+    """Return the indices of the heads that parse, int64 [m], and their attributes, strings [m].
 
     Args:
         heads: binary [n]; events up to the comma before their data.

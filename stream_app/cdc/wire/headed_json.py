@@ -30,7 +30,7 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.wire.bad_records_as_received import with_received_bytes
 from stream_app.cdc.wire.text_keys import text_objects
-from stream_app.cdc.wire.wire_format import HEAD, by_number, schema_numbers
+from stream_app.cdc.wire.wire_format import HEAD, groups_by_value, schema_numbers_of
 
 NO_SCHEMA = -2
 """The number of keys without a schema."""
@@ -107,13 +107,13 @@ class HeadedJsonFormat:
             make: makes the format of a schema's number.
             deletes: whether the messages are tombstones.
         """
-        numbers = schema_numbers(headed_values.take(pa.array(chosen_indices)))
+        value_schemas = schema_numbers_of(headed_values.take(pa.array(chosen_indices)))
         if deletes and self.text_keys:
-            numbers = np.full(len(chosen_indices), NO_SCHEMA, np.int64)
-        for number, indices in by_number(numbers):  # a loop over schemas
+            value_schemas = np.full(len(chosen_indices), NO_SCHEMA, np.int64)
+        for schema_number, indices in groups_by_value(value_schemas):  # a loop over schemas
             message_indices = chosen_indices[indices]
             try:
-                decoder = self._format(number, make, deletes=deletes)
+                decoder = self._format(schema_number, make, deletes=deletes)
             except UnreadableRecordError as problem:
                 reason = f"has a key that {problem}" if deletes else str(problem)
                 yield self._bad_batch(messages, dict.fromkeys(message_indices.tolist(), reason))
@@ -128,7 +128,7 @@ class HeadedJsonFormat:
                 bodies = _objects_of_values(bodies, self.key_name)
             decoded = decoder.decode(_with_value(schema_messages, bodies))
             if not deletes:
-                decoded = replace(decoded, schemas={str(number): 0})
+                decoded = replace(decoded, schemas={str(schema_number): 0})
             yield results_in_batch(decoded, message_indices.astype(np.int32))
 
     def _bad_batch(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
@@ -136,18 +136,18 @@ class HeadedJsonFormat:
         return DecodedBatch(changes=changes, bad=bad, skipped_count=0)
 
     def _format(
-        self, number: int, make: Callable[[int], MessageFormat], *, deletes: bool
+        self, schema_number: int, make: Callable[[int], MessageFormat], *, deletes: bool
     ) -> MessageFormat:
-        decoder = self._formats.get((deletes, number))
+        decoder = self._formats.get((deletes, schema_number))
         if decoder is None:
-            decoder = self._formats[deletes, number] = make(number)
+            decoder = self._formats[deletes, schema_number] = make(schema_number)
         return decoder
 
 
 def remove_heads(messages: pa.Array) -> pa.Array:
     """Return the messages without their heads, binary [n]; a message without a head stays."""
     filled_messages = messages.fill_null(b"") if messages.null_count else messages
-    has_head = schema_numbers(filled_messages) >= 0
+    has_head = schema_numbers_of(filled_messages) >= 0
     if not has_head.any():
         return messages
     offsets = offsets_of(filled_messages).astype(np.int64)

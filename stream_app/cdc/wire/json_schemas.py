@@ -28,17 +28,17 @@ _SHOWN_MAX = 160
 _IMAGES = frozenset(["before", "after"])
 
 
-def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
+def connect_struct(schemas: Schemas, schema_number: int) -> Mapping[str, Any]:
     """Return the schema of a number in Connect's form; fields of fields only in Debezium's images.
 
     Args:
-        number: -1 stands for messages that are not in the wire format.
+        schema_number: -1 stands for messages that are not in the wire format.
 
     Raises:
         UnreadableRecordError: the registry has no schema of this number.
         SourceError: no registry answers.
     """
-    registered_schema = schemas.schema(number)
+    registered_schema = schemas.schema(schema_number)
     registered_schema.check(SchemaKind.JSON)
     struct = _struct_or_problem(registered_schema)
     if isinstance(struct, str):

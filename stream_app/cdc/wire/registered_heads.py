@@ -26,7 +26,7 @@ from stream_app.cdc.schema_registry_port import NO_HEAD, HeaderKind, Registries
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.wire.bad_records_as_received import with_received_bytes
 from stream_app.cdc.wire.registry_options import has_wide_numbers, header_kind, registry_schemas
-from stream_app.cdc.wire.schema_guids import MAGIC_GUID, with_numbers
+from stream_app.cdc.wire.schema_guids import MAGIC_GUID, with_schema_numbers
 from stream_app.cdc.wire.wide_schema_numbers import narrow_numbers
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
@@ -43,7 +43,9 @@ def rewrite_of_heads(
     if has_wide_numbers(options):
         return narrow_numbers
     if header_kind(options) is HeaderKind.CONFLUENT:
-        return partial(with_numbers, schemas=registry_schemas(name, section, registries, options))
+        return partial(
+            with_schema_numbers, schemas=registry_schemas(name, section, registries, options)
+        )
     return None
 
 

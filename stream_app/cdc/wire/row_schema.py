@@ -14,10 +14,10 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor
-from stream_app.cdc.wire.wire_format import by_number, schema_numbers
+from stream_app.cdc.wire.wire_format import groups_by_value, schema_numbers_of
 
 SchemaKey = tuple[int, ...]
-"""The number of a schema, and in Protobuf the indexes of the message's type."""
+"""The number of a schema, and in Protobuf the indices of the message's type."""
 
 
 class DescribedRows(Protocol):
@@ -56,7 +56,7 @@ class SchemaLanguage(Protocol[Described_co]):
     """A language of schemas. Can be pickled."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
-        """Yield each schema's key, and the positions of its messages: int64 [m].
+        """Yield each schema's key, and the indices of its messages: int64 [m].
 
         Args:
             messages: binary [n] without nulls.
@@ -76,7 +76,7 @@ class SchemaLanguage(Protocol[Described_co]):
         ...
 
 
-def split_by_number(messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
+def split_by_schema(messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
     """Split messages as `SchemaLanguage.split` does, by the number of the schema alone."""
-    for number, rows in by_number(schema_numbers(messages)):
-        yield (number,), rows
+    for schema_number, rows in groups_by_value(schema_numbers_of(messages)):
+        yield (schema_number,), rows

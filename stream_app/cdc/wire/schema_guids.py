@@ -1,7 +1,7 @@
 """Rewrites messages that name their schema by a GUID for a format that reads numbers.
 
 Confluent's `HeaderSchemaIdSerializer` writes a byte 1 and the GUID into a header, which the reader
-puts before the message. For Protobuf the indexes of the message's type follow in the header, as
+puts before the message. For Protobuf the indices of the message's type follow in the header, as
 they follow a number.
 
 Source: Confluent's `SchemaId.java`, of the package `schema.id` of its serializers.
@@ -30,7 +30,7 @@ _GUID_BYTES = 16
 _HEAD_BYTES = 1 + _GUID_BYTES
 
 
-def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
+def with_schema_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     """Return the messages with numbers in place of GUIDs; an unknown GUID stays.
 
     Args:
@@ -47,12 +47,12 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
         return cells
     heads = data[offsets[indices][:, None] + np.arange(1, _HEAD_BYTES)]
     guids, guid_index = np.unique(heads, axis=0, return_inverse=True)
-    numbers = _numbers_of_guids(guids, schemas)[guid_index.reshape(-1)]
-    indices, numbers = indices[numbers >= 0], numbers[numbers >= 0]
+    schema_numbers = _numbers_of_guids(guids, schemas)[guid_index.reshape(-1)]
+    indices, schema_numbers = indices[schema_numbers >= 0], schema_numbers[schema_numbers >= 0]
     starts, rewritten = offsets[:-1].copy(), data.copy()
     starts[indices] += _HEAD_BYTES - HEAD.size
     # A number is shorter than a GUID, so it takes the place of the GUID's last bytes.
-    number_bytes = np.frombuffer(numbers.astype(">u4").tobytes(), np.uint8).reshape(
+    number_bytes = np.frombuffer(schema_numbers.astype(">u4").tobytes(), np.uint8).reshape(
         -1, HEAD.size - 1
     )
     rewritten[starts[indices]] = MAGIC
@@ -63,10 +63,10 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
 
 def _numbers_of_guids(guids: npt.NDArray[np.uint8], schemas: Schemas) -> npt.NDArray[np.int64]:
     """Return the number of each GUID, int64 [m]; -1 for a GUID that the registry does not have."""
-    numbers = np.full(len(guids), -1, np.int64)
+    schema_numbers = np.full(len(guids), -1, np.int64)
     for index, guid in enumerate(guids):  # a loop over schemas
         try:
-            numbers[index] = schemas.number_of(guid.tobytes())
+            schema_numbers[index] = schemas.schema_number_of(guid.tobytes())
         except UnreadableRecordError:
             continue
-    return numbers
+    return schema_numbers

@@ -31,7 +31,7 @@ MAGIC = 0
 HEAD = struct.Struct(">BI")
 
 
-def schema_number(message: bytes) -> int:
+def schema_number_of(message: bytes) -> int:
     """Return the number of a message's schema.
 
     Raises:
@@ -42,38 +42,38 @@ def schema_number(message: bytes) -> int:
     return int(HEAD.unpack_from(message)[1])
 
 
-def schema_numbers(values: pa.Array) -> Int64s:
+def schema_numbers_of(values: pa.Array) -> Int64s:
     """Return the schema number of each message; -1 if it is not in Confluent's wire format.
 
     Args:
         values: binary [n] without nulls.
     """
     offsets, data = offsets_of(values).astype(np.int64), bytes_of(values)
-    numbers: Int64s = np.full(len(values), -1, np.int64)
+    schema_numbers: Int64s = np.full(len(values), -1, np.int64)
     indices = np.flatnonzero(lengths_of(values) >= HEAD.size)
     indices = indices[data[offsets[indices]] == MAGIC]
     if len(indices):
         # The number that begins at each byte.
-        number_at = np.ndarray(len(data) - 3, ">u4", data, strides=(1,))
-        numbers[indices] = number_at[offsets[indices] + 1]
-    return numbers
+        schema_number_at = np.ndarray(len(data) - 3, ">u4", data, strides=(1,))
+        schema_numbers[indices] = schema_number_at[offsets[indices] + 1]
+    return schema_numbers
 
 
-def by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
+def groups_by_value(values: Int64s) -> Iterator[tuple[int, Int64s]]:
     """Yield the positions of each number, ascending, in one sort for any count of numbers.
 
     Args:
-        numbers: int64 [n].
+        values: int64 [n].
     """
-    if not len(numbers):
+    if not len(values):
         return
-    if (numbers == numbers[0]).all():
-        yield int(numbers[0]), np.arange(len(numbers))
+    if (values == values[0]).all():
+        yield int(values[0]), np.arange(len(values))
         return
-    order = np.argsort(numbers, kind="stable")
-    starts = np.flatnonzero(np.diff(numbers[order], prepend=numbers[order[0]] - 1))
+    order = np.argsort(values, kind="stable")
+    starts = np.flatnonzero(np.diff(values[order], prepend=values[order[0]] - 1))
     for indices in np.split(order, starts[1:]):  # a loop over schemas
-        yield int(numbers[indices[0]]), indices
+        yield int(values[indices[0]]), indices
 
 
 @lru_cache(maxsize=256)
@@ -92,7 +92,7 @@ def avro_as_json(message: bytes, schema: str) -> bytes:
         UnreadableRecordError: the message is not a value of its schema.
     """
     body = io.BytesIO(message[HEAD.size :])
-    number = HEAD.unpack_from(message)[1]
+    schema_number = HEAD.unpack_from(message)[1]
     root = parse_schema(schema)
     try:
         check_avro(root, body.getvalue())
@@ -102,9 +102,13 @@ def avro_as_json(message: bytes, schema: str) -> bytes:
         raise
     except Exception as error:  # each fault of the bytes has an exception of its own
         error_text = f"{type(error).__name__}: {error}"[:120]
-        raise UnreadableRecordError(f"is not Avro of schema {number}: {error_text}") from None
+        raise UnreadableRecordError(
+            f"is not Avro of schema {schema_number}: {error_text}"
+        ) from None
     if excess:
-        raise UnreadableRecordError(f"is not Avro of schema {number}: {excess} bytes too many")
+        raise UnreadableRecordError(
+            f"is not Avro of schema {schema_number}: {excess} bytes too many"
+        )
     return json.dumps(_plain_value(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 

@@ -111,7 +111,7 @@ class DecodedEpoch(Generic[MessagesT]):
 
     def is_idle(self, table_index: int) -> bool:
         """Return whether the round has a table for which the epoch has no rows."""
-        tables_with_blocks = self.routed_epoch.table_indexes
+        tables_with_blocks = self.routed_epoch.table_indices
         return (
             tables_with_blocks is not None
             and table_index not in tables_with_blocks

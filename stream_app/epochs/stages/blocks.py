@@ -165,8 +165,8 @@ def task_addresses(task_count: int) -> list[int]:
     uses the same hash for buckets.
     """
     addresses: dict[int, int] = {}
-    for number in range(_ADDRESS_TRIES_MAX):
-        addresses.setdefault(murmur_hash(struct.pack("<i", number)) % task_count, number)
+    for address in range(_ADDRESS_TRIES_MAX):
+        addresses.setdefault(murmur_hash(struct.pack("<i", address)) % task_count, address)
         if len(addresses) == task_count:
             return [addresses[task] for task in range(task_count)]
     raise AssertionError(f"no addresses for {task_count} tasks")

@@ -212,7 +212,7 @@ def counts_of_batch(
 
     def record_sighting(sighting: Sighting) -> RecordSighting:
         return RecordSighting(
-            sighting.record_count, *kafka_partition, offsets[sighting.first_position].as_py()
+            sighting.record_count, *kafka_partition, offsets[sighting.first_index].as_py()
         )
 
     return DecodeCounts(

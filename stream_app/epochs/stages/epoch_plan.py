@@ -168,23 +168,25 @@ class _PackedPlans(Mapping[int, TablePlan]):
     def __iter__(self) -> Iterator[int]:
         return iter(self._epoch_values.next_sequence_numbers)
 
-    def __contains__(self, index: object) -> bool:
-        return index in self._epoch_values.next_sequence_numbers
+    def __contains__(self, table_index: object) -> bool:
+        return table_index in self._epoch_values.next_sequence_numbers
 
-    def __getitem__(self, index: int) -> TablePlan:
-        if index not in self._plans:
+    def __getitem__(self, table_index: int) -> TablePlan:
+        if table_index not in self._plans:
             epoch_values = self._epoch_values
-            next_sequence_number = epoch_values.next_sequence_numbers[index]
-            packed = _unpack_shelf(self._shelves[index // _SHELF_TABLES])[index]
+            next_sequence_number = epoch_values.next_sequence_numbers[table_index]
+            packed = _unpack_shelf(self._shelves[table_index // _SHELF_TABLES])[table_index]
             table, pipeline = _unpack_table(packed)
-            self._plans[index] = TablePlan(
-                table=with_file_io(table, epoch_values.file_ios.get(index, epoch_values.file_io)),
+            self._plans[table_index] = TablePlan(
+                table=with_file_io(
+                    table, epoch_values.file_ios.get(table_index, epoch_values.file_io)
+                ),
                 pipeline=pipeline,
                 next_sequence_number=next_sequence_number,
-                first_offsets=epoch_values.first_offsets.get(index, {}),
-                basis=epoch_values.bases.get(index, NO_BASIS),
+                first_offsets=epoch_values.first_offsets.get(table_index, {}),
+                basis=epoch_values.bases.get(table_index, NO_BASIS),
             )
-        return self._plans[index]
+        return self._plans[table_index]
 
     def __reduce__(self) -> Any:
         return _PackedPlans, (self._shelves, self._epoch_values)
@@ -270,8 +272,8 @@ class EpochPlan:
     def __reduce__(self) -> Any:
         packed = ((index, table_plan.pack()) for index, table_plan in self.table_plans.items())
         shelves = {
-            number: _compress(tuple(shelf))
-            for number, shelf in itertools.groupby(
+            shelf_index: _compress(tuple(shelf))
+            for shelf_index, shelf in itertools.groupby(
                 packed, key=lambda table: table[0] // _SHELF_TABLES
             )
         }

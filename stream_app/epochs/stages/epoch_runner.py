@@ -96,12 +96,12 @@ class RoutedEpoch:
     Attributes:
         message_count: number of messages read, if the runner knows.
         write: writes the blocks.
-        table_indexes: those of the tables that have blocks; None if the runner does not know.
+        table_indices: those of the tables that have blocks; None if the runner does not know.
     """
 
     message_count: int
     write: BlockWriter
-    table_indexes: Set[int] | None = None
+    table_indices: Set[int] | None = None
 
 
 class EpochRunner(Protocol[MessagesT]):

@@ -68,13 +68,15 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
     """
     table_writers: list[_TableWriter] = []
     with ExitStack() as stack:
-        for index, table_blocks in itertools.groupby(blocks, key=lambda block: block.table_index):
-            if index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
+        for table_index, table_blocks in itertools.groupby(
+            blocks, key=lambda block: block.table_index
+        ):
+            if table_index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
                 yield from (_forward(block) for block in table_blocks)
                 continue
-            if index not in plan.table_plans:
+            if table_index not in plan.table_plans:
                 continue  # the table has failed since its blocks were made
-            table_writer = stack.enter_context(_TableWriter(index, plan))
+            table_writer = stack.enter_context(_TableWriter(table_index, plan))
             yield from table_writer.write_changes(table_blocks)
             table_writers.append(table_writer)
         for table_writer in table_writers:
@@ -88,10 +90,10 @@ def _forward(block: TaskBlock) -> TaskResult:
 class _TableWriter:
     """The writer of one table's blocks in a task; on exit with an error it deletes its files."""
 
-    def __init__(self, index: int, plan: EpochPlan) -> None:
-        self._index = index
+    def __init__(self, table_index: int, plan: EpochPlan) -> None:
+        self._table_index = table_index
         self._holds_tables = plan.settings.holds_tables
-        table_plan = plan.table_plans[index]
+        table_plan = plan.table_plans[table_index]
         # Rows before a TRUNCATE must not serve as older rows; the latest snapshot still has them.
         self._table = replace(table_plan.table, is_emptied=bool(table_plan.first_offsets))
         self._next_sequence_number = table_plan.next_sequence_number
@@ -160,7 +162,7 @@ class _TableWriter:
             yield self._result(BlockKind.COUNTS, counts.to_bytes())
 
     def _result(self, kind: BlockKind, payload: bytes) -> TaskResult:
-        return TaskResult(self._index, int(kind), payload)
+        return TaskResult(self._table_index, int(kind), payload)
 
     def _report_requests(self) -> Iterator[TaskResult]:
         if requests := Counter(self._table.store_requests()) - self._requests:

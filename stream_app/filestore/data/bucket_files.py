@@ -56,7 +56,7 @@ class BucketFiles:
     clock: Clock
     vectors: BucketVectors = field(default_factory=dict)
     _writer_id: str = field(init=False, default_factory=lambda: str(uuid.uuid4()))
-    _numbers: Iterator[int] = field(init=False, default_factory=count)
+    _file_numbers: Iterator[int] = field(init=False, default_factory=count)
 
     def data_writer(self, *, level: int, file_source: FileSource) -> RollingFileWriter:
         """Return a writer of key-value data files."""
@@ -156,7 +156,7 @@ class BucketFiles:
             schema=self.schema,
             options=options,
             folder=self.folder,
-            new_name=lambda: f"{prefix}{self._writer_id}-{next(self._numbers)}.{suffix}",
+            new_name=lambda: f"{prefix}{self._writer_id}-{next(self._file_numbers)}.{suffix}",
             creation_time_ms=lambda: local_wall_clock_ms(self.clock),
             level=level,
             file_source=file_source,

@@ -128,8 +128,10 @@ class DataFileReader:
         index = batch.schema.get_field_index(SEQUENCE_NUMBER)
         if index < 0 or file.file_source is not FileSource.APPEND:
             return batch
-        number = pa.scalar(file.min_sequence_number, pa.int64())
-        return batch.set_column(index, batch.schema.field(index), pa.repeat(number, batch.num_rows))
+        sequence_number = pa.scalar(file.min_sequence_number, pa.int64())
+        return batch.set_column(
+            index, batch.schema.field(index), pa.repeat(sequence_number, batch.num_rows)
+        )
 
     def _parts_of_file(self, stored_columns: Sequence[DataField | None]) -> PartChoice | None:
         if self.part_filter is None:

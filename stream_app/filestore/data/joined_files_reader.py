@@ -128,27 +128,27 @@ class JoinedFilesReader:
         """Yield a column of BLOBs; skip records of older files if a newer file has the row."""
         with ExitStack() as opened:
             sources = [opened.enter_context(self._open(file, reader)) for file in files]
-            indexes: dict[int, BlobIndex] = {}
-            for file_number, (file, source) in enumerate(zip(files, sources, strict=True)):
+            blob_indexes: dict[int, BlobIndex] = {}
+            for file_index, (file, source) in enumerate(zip(files, sources, strict=True)):
                 with reader.errors_at(self.bucket_files.path(file)):
-                    indexes[file_number] = read_blob_index(source, file.row_count)
-            owners = _owners(group, files, indexes, reader.columns)
+                    blob_indexes[file_index] = read_blob_index(source, file.row_count)
+            owners = _owners(group, files, blob_indexes, reader.columns)
             row_indices = np.arange(group.row_count)
             offsets = np.array([group.first_row - first_row(file) for file in files])
             indices_in_files = row_indices + offsets[owners]
             sizes = np.zeros(group.row_count, np.int64)
-            for file_number, index in indexes.items():
-                is_owned = owners == file_number
+            for file_index, index in blob_indexes.items():
+                is_owned = owners == file_index
                 sizes[is_owned] = index.sizes()[indices_in_files[is_owned]]
             for start, end in blob_windows(sizes, reader.batch_rows_max):
                 window_owners, window_indices = owners[start:end], indices_in_files[start:end]
-                # Position 0 of the parts is null, for rows without a file: `order` points there.
+                # Index 0 of the parts is null, for rows without a file: `order` points there.
                 parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - start, np.int64)
-                for file_number in np.unique(window_owners[window_owners != _NONE]).tolist():
-                    is_owned = window_owners == file_number
-                    with reader.errors_at(self.bucket_files.path(files[file_number])):
-                        values = indexes[file_number].values(
-                            sources[file_number], window_indices[is_owned]
+                for file_index in np.unique(window_owners[window_owners != _NONE]).tolist():
+                    is_owned = window_owners == file_index
+                    with reader.errors_at(self.bucket_files.path(files[file_index])):
+                        values = blob_indexes[file_index].values(
+                            sources[file_index], window_indices[is_owned]
                         )
                     order[is_owned] = sum(map(len, parts)) + np.arange(len(values))
                     parts.append(values)
@@ -172,19 +172,19 @@ def _check_all_blobs(files: Sequence[DataFileMeta], columns: RowType) -> None:
 
 def _files_to_open(files: tuple[DataFileMeta, ...], group: JoinedFiles) -> tuple[DataFileMeta, ...]:
     """Return the newest files, up to the first that has all rows."""
-    for file_number, file in enumerate(files):
+    for file_index, file in enumerate(files):
         if not holds_blobs(file) and file.row_count == group.row_count:
-            return files[: file_number + 1]
+            return files[: file_index + 1]
     return files
 
 
 def _owners(
     group: JoinedFiles,
     files: Sequence[DataFileMeta],
-    indexes: dict[int, BlobIndex],
+    blob_indexes: dict[int, BlobIndex],
     columns: RowType,
 ) -> _Owners:
-    """Return the number of the file with each row's value: int32 [n].
+    """Return the index of the file with each row's value: int32 [n].
 
     It is -1 for a row of which each file says that an older file has the value.
 
@@ -194,7 +194,7 @@ def _owners(
     owners = np.full(group.row_count, _NONE, np.int32)
     is_in_a_file = np.zeros(group.row_count, np.bool_)
     ages = np.full(group.row_count, _NONE, np.int64)
-    for file_number, file in enumerate(files):
+    for file_index, file in enumerate(files):
         start = first_row(file) - group.first_row
         rows = slice(start, start + file.row_count)
         if (ages[rows] == file.max_sequence_number).any():
@@ -206,14 +206,14 @@ def _owners(
             )
         ages[rows] = file.max_sequence_number
         is_free = owners[rows] == _NONE
-        if file_number in indexes:
-            is_free &= ~indexes[file_number].is_older
-        owners[rows][is_free] = file_number
+        if file_index in blob_indexes:
+            is_free &= ~blob_indexes[file_index].is_older
+        owners[rows][is_free] = file_index
         is_in_a_file[rows] = True
     if not is_in_a_file.all():
-        missing_number = group.first_row + int(np.flatnonzero(~is_in_a_file)[0])
+        missing_row = group.first_row + int(np.flatnonzero(~is_in_a_file)[0])
         raise CorruptFileError(
-            f"no file has {', '.join(columns.names)} of row number {missing_number}",
+            f"no file has {', '.join(columns.names)} of row number {missing_row}",
             fix="roll the table back to a snapshot or tag before this one",
         )
     return owners

@@ -321,9 +321,12 @@ class KeyValueFile(OpenDataFile):
         for kinds in rows.column(VALUE_KIND).chunks:
             self._delete_row_count += int(np.count_nonzero(kinds.to_numpy() & 1))
         for chunk in rows.column(SEQUENCE_NUMBER).chunks:
-            numbers = chunk.to_numpy()
-            low, high = self._sequence_range or (int(numbers[0]), int(numbers[0]))
-            self._sequence_range = min(low, int(numbers.min())), max(high, int(numbers.max()))
+            sequence_numbers = chunk.to_numpy()
+            low, high = self._sequence_range or (int(sequence_numbers[0]), int(sequence_numbers[0]))
+            self._sequence_range = (
+                min(low, int(sequence_numbers.min())),
+                max(high, int(sequence_numbers.max())),
+            )
         keys, types = rows.select(self._key_type.names).columns, self._key_type.types
         self._min_key = self._min_key or serialize_arrow_row(keys, types, 0)
         self._max_key = serialize_arrow_row(keys, types, rows.num_rows - 1)

@@ -87,10 +87,10 @@ class LookupCopy:
         """
         positions = self._positions(hashes)
         bounds = np.searchsorted(positions, self.starts)
-        for number in np.flatnonzero(np.diff(bounds)).tolist():
-            batch_positions = positions[bounds[number] : bounds[number + 1]]
-            batch = self.batches.get_batch(number).select(names)
-            yield batch.take(pa.array(batch_positions - self.starts[number])), batch_positions
+        for batch_index in np.flatnonzero(np.diff(bounds)).tolist():
+            batch_positions = positions[bounds[batch_index] : bounds[batch_index + 1]]
+            batch = self.batches.get_batch(batch_index).select(names)
+            yield batch.take(pa.array(batch_positions - self.starts[batch_index])), batch_positions
 
     def _positions(self, hashes: MurmurHashes) -> Int64s:
         first_entries = np.unique(hashes).astype(np.uint64) << _POSITION_BITS

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.versions.numbered_files import file_numbers, hint_of
+from stream_app.filestore.versions.numbered_files import hint_of, listed_ids
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
 from stream_app.model.snapshot import Snapshot
 
@@ -31,7 +31,7 @@ class ChangelogManager:
 
     def ids(self) -> list[int]:
         """Return the numbers of all changelogs, which are those of their snapshots, ascending."""
-        return file_numbers(self.file_io, f"{self.root}/changelog", _PREFIX)
+        return listed_ids(self.file_io, f"{self.root}/changelog", _PREFIX)
 
     def changelog(self, snapshot_id: int) -> Snapshot:
         """Return the snapshot that a changelog keeps.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import StreamAppError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.versions.numbered_files import file_numbers
+from stream_app.filestore.versions.numbered_files import listed_ids
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.model.schema.table_schema import TableSchema
 
@@ -26,7 +26,7 @@ class SchemaManager:
 
     def ids(self) -> list[int]:
         """Return the numbers of all schemas, ascending; empty without a table."""
-        return file_numbers(self.file_io, f"{self.root}/schema", _PREFIX)
+        return listed_ids(self.file_io, f"{self.root}/schema", _PREFIX)
 
     def latest(self) -> TableSchema | None:
         """Return the latest schema; None without a table."""

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.versions.numbered_files import file_numbers, hint_of
+from stream_app.filestore.versions.numbered_files import hint_of, listed_ids
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
 from stream_app.model.snapshot import Snapshot
 
@@ -77,7 +77,7 @@ class SnapshotManager:
 
     def ids(self) -> list[int]:
         """List the folder, and return the numbers of all snapshots, ascending."""
-        return file_numbers(self.file_io, f"{self.root}/snapshot", _PREFIX)
+        return listed_ids(self.file_io, f"{self.root}/snapshot", _PREFIX)
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """Return a snapshot by number.

@@ -96,7 +96,7 @@ _FILE = RecordCodec(
         "_CREATION_TIME": (lambda time_ms: time_ms, _time_ms),
         "_FILE_SOURCE": (
             lambda source: None if source is None else int(source),
-            lambda number: None if number is None else FileSource(number),
+            lambda code: None if code is None else FileSource(code),
         ),
         "_VALUE_STATS_COLS": OPTIONAL_LIST,
         "_WRITE_COLS": OPTIONAL_LIST,

@@ -57,10 +57,10 @@ def ticks_of(values: pa.Array) -> Int64s:
     return numbers_of(values.view(integer_type)).astype(np.int64)
 
 
-def array_of_numbers(numbers: npt.NDArray[Any], like: pa.Array, data_type: pa.DataType) -> pa.Array:
+def array_of_numbers(values: npt.NDArray[Any], like: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return NumPy's numbers as an Arrow array of `data_type`; null where `like` is null."""
     mask = np.asarray(like.is_null().to_numpy(zero_copy_only=False), np.bool_)
-    return pa.array(numbers, mask=mask, from_pandas=False).cast(data_type, safe=False)
+    return pa.array(values, mask=mask, from_pandas=False).cast(data_type, safe=False)
 
 
 def regex_group(groups: pa.StructArray, name: str) -> pa.Array:

@@ -71,13 +71,13 @@ def text_to_integer(values: pa.Array, _: DataType, target_type: DataType) -> pa.
     refuse_where(values, pc.greater(pc.utf8_length(digits), _LONG_DIGITS), target_type)
     minus_signs = pc.if_else(pc.equal(sign, "-"), "-", "")
     signed_digits = pc.binary_join_element_wise(minus_signs, digits, "")
-    numbers = signed_digits.cast(pa.decimal128(_LONG_DIGITS, 0))
+    decimals = signed_digits.cast(pa.decimal128(_LONG_DIGITS, 0))
     limit = _LIMITS[target_type.root]
     minimum, maximum = (pa.scalar(decimal.Decimal(bound)) for bound in (-limit, limit - 1))
     refuse_where(
-        values, pc.or_(pc.less(numbers, minimum), pc.greater(numbers, maximum)), target_type
+        values, pc.or_(pc.less(decimals, minimum), pc.greater(decimals, maximum)), target_type
     )
-    return numbers.cast(arrow_type(target_type))
+    return decimals.cast(arrow_type(target_type))
 
 
 def text_to_float(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
@@ -94,11 +94,11 @@ def _plain_float(text: str, target_type: DataType) -> str:
     unsigned = stripped.lstrip("+-") if stripped[1:2] not in ("+", "-") else ""
     if unsigned in _NAMED_FLOAT:
         return ("-" if stripped[0] == "-" else "") + _NAMED_FLOAT[unsigned]
-    number = stripped[:-1] if stripped[-1:] in tuple("fFdD") else stripped
-    if _FLOAT.fullmatch(number):
-        return number
-    if _HEX_FLOAT.fullmatch(number):
-        return repr(float.fromhex(number))
+    digits = stripped[:-1] if stripped[-1:] in tuple("fFdD") else stripped
+    if _FLOAT.fullmatch(digits):
+        return digits
+    if _HEX_FLOAT.fullmatch(digits):
+        return repr(float.fromhex(digits))
     raise cast_error(text, target_type)
 
 
@@ -118,16 +118,16 @@ def _parse_decimal(text: str, target_type: DataType) -> decimal.Decimal | None:
     power = exponent.lstrip("+-") or "0"
     if not _FLOAT.fullmatch(text) or len(power) > _EXPONENT_DIGITS_MAX:
         raise cast_error(text, target_type)
-    number = decimal.Decimal(mantissa)
+    value = decimal.Decimal(mantissa)
     shift = int(exponent or "0")
-    if not number:
+    if not value:
         return decimal.Decimal(0)
-    if number.adjusted() + shift >= target_type.precision - target_type.scale:
+    if value.adjusted() + shift >= target_type.precision - target_type.scale:
         return None
-    if number.adjusted() + shift < -target_type.scale - 1:
+    if value.adjusted() + shift < -target_type.scale - 1:
         return decimal.Decimal(0)
-    context = decimal.Context(prec=max(_EXACT.prec, len(number.as_tuple().digits)))
-    rounded = number.scaleb(shift, context).quantize(
+    context = decimal.Context(prec=max(_EXACT.prec, len(value.as_tuple().digits)))
+    rounded = value.scaleb(shift, context).quantize(
         decimal.Decimal(1).scaleb(-target_type.scale), decimal.ROUND_HALF_UP, context
     )
     return rounded if rounded.adjusted() < target_type.precision - target_type.scale else None

@@ -80,9 +80,9 @@ def integer_to_decimal(values: pa.Array, _: DataType, target_type: DataType) -> 
 def float_to_decimal(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Convert to the shortest decimal that identifies the DOUBLE, rounded half up."""
     doubles = values.cast(pa.float64())
-    numbers: Doubles = numbers_of(doubles)
-    refuse_where(values, ~np.isfinite(numbers), target_type)
-    magnitudes = np.abs(numbers)
+    double_values: Doubles = numbers_of(doubles)
+    refuse_where(values, ~np.isfinite(double_values), target_type)
+    magnitudes = np.abs(double_values)
     # A DOUBLE has 17 digits, so each of the two scales holds all digits of its numbers.
     is_large = magnitudes >= 1
     texts = doubles.cast(pa.string())
@@ -155,18 +155,18 @@ def low_words(decimals: pa.Array) -> Int64s:
     ]
 
 
-def _saturate(numbers: Doubles, *, is_long: bool) -> Int64s:
+def _saturate(doubles: Doubles, *, is_long: bool) -> Int64s:
     minimum, maximum = (_LONG_MIN, _LONG_MAX) if is_long else (_INT_MIN, _INT_MAX)
-    truncated = np.trunc(np.where(np.isnan(numbers), 0.0, numbers))
+    truncated = np.trunc(np.where(np.isnan(doubles), 0.0, doubles))
     is_above, is_below = truncated >= float(maximum), truncated <= float(minimum)
     integers = np.where(is_above | is_below, 0.0, truncated).astype(np.int64)
     return np.where(is_above, maximum, np.where(is_below, minimum, integers))
 
 
-def _floats(numbers: Doubles, like: pa.Array, target_type: DataType) -> pa.Array:
+def _floats(doubles: Doubles, like: pa.Array, target_type: DataType) -> pa.Array:
     assert target_type.root in FLOAT_ROOTS, target_type
     target_arrow_type = arrow_type(target_type)
     with np.errstate(over="ignore"):  # a number beyond FLOAT's range becomes infinity
         return array_of_numbers(
-            numbers.astype(target_arrow_type.to_pandas_dtype()), like, target_arrow_type
+            doubles.astype(target_arrow_type.to_pandas_dtype()), like, target_arrow_type
         )

@@ -117,7 +117,7 @@ def text_to_timestamp(values: pa.Array, _: DataType, target_type: DataType) -> p
     """Parse ``yyyy-M-d[ H:m:s[.f]]``, for a TIMESTAMP_LTZ as this machine's local time."""
     is_local = target_type.root is TypeRoot.TIMESTAMP_LTZ
     is_numeric = pc.and_(pc.match_substring_regex(values, _NUMBER), not is_local)
-    is_numeric, numbers = _as_numbers(values, _BIGINT, target_type, is_numeric)
+    is_numeric, ticks = _as_numbers(values, _BIGINT, target_type, is_numeric)
     groups = pc.extract_regex(values, _TIMESTAMP)
     refuse_where(values, pc.and_(groups.is_null(), pc.invert(is_numeric)), target_type)
     seconds, nanos, is_valid = _parse_parts(groups)
@@ -131,9 +131,9 @@ def text_to_timestamp(values: pa.Array, _: DataType, target_type: DataType) -> p
                 f"a number is not a valid {target_type.as_nullable()}, only of 0, 3, 6 or 9 digits"
             )
         per_second = 1_000_000_000 // _NANOS_OF_TICK[target_type.precision]
-        number_nanos = numbers % per_second * _NANOS_OF_TICK[target_type.precision]
-        seconds = np.where(is_number, numbers // per_second, seconds)
-        nanos = np.where(is_number, number_nanos, nanos)
+        tick_nanos = ticks % per_second * _NANOS_OF_TICK[target_type.precision]
+        seconds = np.where(is_number, ticks // per_second, seconds)
+        nanos = np.where(is_number, tick_nanos, nanos)
     return _from_seconds(seconds, nanos, values, target_type)
 
 

@@ -83,13 +83,13 @@ def _float_texts(values: pa.Array) -> pa.Array:
 
     Java from version 19 on does the same; older versions sometimes print one more digit.
     """
-    numbers = numbers_of(values).astype(np.float64)
-    magnitudes = np.abs(numbers)
+    doubles = numbers_of(values).astype(np.float64)
+    magnitudes = np.abs(doubles)
     shortest = values.cast(pa.string())
     is_imprecise = (magnitudes > 0) & (magnitudes < _PRECISE_MIN[values.type])
     if is_imprecise.any():
         # Of these few numbers Java prints two digits where one suffices.
-        two_digits = [f"{number:.1e}" for number in numbers[is_imprecise]]
+        two_digits = [f"{double:.1e}" for double in doubles[is_imprecise]]
         is_one_digit = pc.match_substring_regex(shortest, "^-?[0-9]e")
         replaced = pc.replace_with_mask(shortest, pa.array(is_imprecise), pa.array(two_digits))
         shortest = pc.if_else(is_one_digit, replaced, shortest)
@@ -193,8 +193,8 @@ def _join_parts(parts: list[_Part], like: pa.Array) -> pa.Array:
         if isinstance(piece, str):
             columns.append(np.full(len(like), ord(piece), np.uint8))
             continue
-        numbers, digits = piece
-        magnitudes, signs = np.abs(numbers), np.sign(numbers)
+        integers, digits = piece
+        magnitudes, signs = np.abs(integers), np.sign(integers)
         for power in range(digits - 1, -1, -1):
             columns.append((ord("0") + signs * (magnitudes // 10**power % 10)).astype(np.uint8))
     block = np.ascontiguousarray(np.stack(columns, axis=1))

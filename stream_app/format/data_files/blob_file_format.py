@@ -188,8 +188,8 @@ def zigzag_varints(data: bytes) -> Int64s:
     byte_indices = np.arange(len(data_bytes)) - np.repeat(starts, ends - starts + 1)
     bits = (data_bytes & 0x7F).astype(np.uint64) << (7 * byte_indices).astype(np.uint64)
     packed = np.bitwise_or.reduceat(bits, starts)
-    numbers = (packed >> np.uint64(1)) ^ (np.uint64(0) - (packed & np.uint64(1)))
-    return numbers.view(np.int64)
+    integers = (packed >> np.uint64(1)) ^ (np.uint64(0) - (packed & np.uint64(1)))
+    return integers.view(np.int64)
 
 
 def blob_windows(sizes: Int64s, batch_rows_max: int) -> Iterator[tuple[int, int]]:

@@ -262,39 +262,39 @@ class PagedGroupReader:
         name: str,
         data_type: DataType,
         chunk_stats: ColumnStats,
-        index: bytes | None,
+        index_bytes: bytes | None,
         pages: ChunkPages,
     ) -> list[ColumnStats]:
         """Return the statistics of each page."""
         footer, leaf = self._file.metadata, (self._leaves or {})[name]
         has_bounds = self._footer.orders_columns and has_usable_bounds(footer, leaf, data_type)
-        if index is None or not has_bounds:
+        if index_bytes is None or not has_bounds:
             return [UNKNOWN_STATS] * len(pages.starts)
         physical_type = footer.schema.column(leaf).physical_type
-        return decode_stats(index, pages, chunk_stats, physical_type, data_type)
+        return decode_stats(index_bytes, pages, chunk_stats, physical_type, data_type)
 
     def _decode(
         self, columns: PagedColumns, ranges: Sequence[RowRange]
     ) -> list[tuple[pa.Array, list[int]]]:
         """Return each column's decoded page rows, and where each range begins among them."""
         spans: dict[tuple[str, int], ByteSpan] = {}
-        numbers = {}
+        page_numbers = {}
         for name, (chunk, pages) in columns.items():
-            numbers[name] = pages_with(pages.starts, pages.row_count, ranges)
+            page_numbers[name] = pages_with(pages.starts, pages.row_count, ranges)
             if chunk.span.start < pages.offsets[0]:
                 spans[name, _DICTIONARY] = ByteSpan(chunk.span.start, int(pages.offsets[0]))
-            for number in numbers[name].tolist():
-                page_start = int(pages.offsets[number])
-                page_end = page_start + int(pages.sizes[number])
-                spans[name, number] = ByteSpan(page_start, page_end)
+            for page_number in page_numbers[name].tolist():
+                page_start = int(pages.offsets[page_number])
+                page_end = page_start + int(pages.sizes[page_number])
+                spans[name, page_number] = ByteSpan(page_start, page_end)
         data = self._read_all(spans)
         chosen_pages = {
             name: ChosenPages(
                 chunk,
                 pages,
                 data.get((name, _DICTIONARY), b""),
-                numbers[name],
-                [data[name, number] for number in numbers[name].tolist()],
+                page_numbers[name],
+                [data[name, page_number] for page_number in page_numbers[name].tolist()],
             )
             for name, (chunk, pages) in columns.items()
         }

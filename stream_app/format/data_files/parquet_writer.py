@@ -130,7 +130,7 @@ def _stored_field(field: pa.Field) -> pa.Field:
 
 
 def timestamp_descriptions(schema: pa.Schema) -> dict[int, bytes]:
-    """Return column position → Parquet's description of coarse timestamps."""
+    """Return column index → Parquet's description of coarse timestamps."""
     indices = [
         index
         for index, field in enumerate(schema)

@@ -54,24 +54,24 @@ class _BitSlicedBuilder:
         column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
         is_valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
         indices = np.flatnonzero(is_valid).astype(np.uint32)
-        numbers = index_numbers(column.drop_null(), self._data_type).astype(np.int64)
-        if (numbers == _INT64_MIN).any():
+        integers = index_numbers(column.drop_null(), self._data_type).astype(np.int64)
+        if (integers == _INT64_MIN).any():
             return None
-        is_negative = numbers < 0
+        is_negative = integers < 0
         return b"".join(
             [
                 _HEAD.pack(_VERSION, len(column)),
-                *_encode_part(indices[~is_negative], numbers[~is_negative]),
-                *_encode_part(indices[is_negative], -numbers[is_negative]),
+                *_encode_part(indices[~is_negative], integers[~is_negative]),
+                *_encode_part(indices[is_negative], -integers[is_negative]),
             ]
         )
 
 
-def _encode_part(rows: RowNumbers, numbers: npt.NDArray[np.int64]) -> list[bytes]:
+def _encode_part(rows: RowNumbers, magnitudes: npt.NDArray[np.int64]) -> list[bytes]:
     if not len(rows):
         return [b"\0"]
-    largest = int(numbers.max())
-    slices = BitSlices.of_numbers(rows, numbers, largest.bit_length())
+    largest = int(magnitudes.max())
+    slices = BitSlices.of_integers(rows, magnitudes, largest.bit_length())
     return [
         b"\1",
         _PART.pack(_VERSION, 0, largest),
@@ -97,24 +97,22 @@ class _BitSlicedReader:
             return all_rows(self._row_count) - existence
         if test.comparison is IndexComparison.NOT_NULL:
             return existence
-        numbers = index_numbers(test.values, self._data_type).tolist()
+        values = index_numbers(test.values, self._data_type).tolist()
         if test.comparison in (IndexComparison.ONE_OF, IndexComparison.NONE_OF):
             rows = BitMap()
-            for number in numbers:
-                rows |= self._rows_compared(IndexComparison.ONE_OF, number)
+            for value in values:
+                rows |= self._rows_compared(IndexComparison.ONE_OF, value)
             if test.comparison is IndexComparison.ONE_OF:
                 return rows
             return None if loses_digits(self._data_type) else existence - rows
         if loses_digits(self._data_type):
             return None
-        return self._rows_compared(test.comparison, numbers[0])
+        return self._rows_compared(test.comparison, values[0])
 
-    def _rows_compared(self, comparison: IndexComparison, number: int) -> BitMap:
-        non_negative_rows = self._above.rows(comparison, number - self._least_above)
+    def _rows_compared(self, comparison: IndexComparison, value: int) -> BitMap:
+        non_negative_rows = self._above.rows(comparison, value - self._least_above)
         mirrored_comparison = _MIRRORED.get(comparison, comparison)
-        return non_negative_rows | self._below.rows(
-            mirrored_comparison, -number - self._least_below
-        )
+        return non_negative_rows | self._below.rows(mirrored_comparison, -value - self._least_below)
 
 
 def _read_part(data: bytes, byte_offset: int) -> tuple[tuple[int, BitSlices], int]:

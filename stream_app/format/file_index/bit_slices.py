@@ -1,6 +1,6 @@
-"""Stores a number for each row as one bitmap per bit, and compares all rows with a number.
+"""Stores an integer for each row as one bitmap per bit, and compares all rows with an integer.
 
-In `bit_sliced_index` the numbers are values. In `range_bitmap` they are ranks among the sorted
+In `bit_sliced_index` the integers are values. In `range_bitmap` they are ranks among the sorted
 values.
 
 Source: O'Neil and Quass, "Improved query performance with variant indexes", 1997; Paimon
@@ -22,39 +22,39 @@ from stream_app.format.file_index.roaring import RowNumbers, bitmap_of
 
 @dataclass(frozen=True, slots=True)
 class BitSlices:
-    """The numbers of some rows.
+    """The integers of some rows.
 
     Attributes:
-        existence: the rows that have a number.
-        slices: for each bit 0, 1, 2 …, the rows in whose number the bit is set.
+        existence: the rows that have an integer.
+        slices: for each bit 0, 1, 2 …, the rows in whose integer the bit is set.
     """
 
     existence: BitMap
     slices: Sequence[BitMap]
 
     @classmethod
-    def of_numbers(cls, rows: RowNumbers, numbers: npt.NDArray[np.int64], bits: int) -> BitSlices:
-        """Return the slices of non-negative numbers.
+    def of_integers(cls, rows: RowNumbers, integers: npt.NDArray[np.int64], bits: int) -> BitSlices:
+        """Return the slices of non-negative integers.
 
         Args:
-            rows, numbers: uint32 [n], int64 [n].
+            rows, integers: uint32 [n], int64 [n].
             bits: the number of slices.
         """
-        slices = [bitmap_of(rows[(numbers >> bit & 1).astype(bool)]) for bit in range(bits)]
+        slices = [bitmap_of(rows[(integers >> bit & 1).astype(bool)]) for bit in range(bits)]
         return cls(bitmap_of(rows), slices)
 
-    def rows(self, comparison: IndexComparison, number: int) -> BitMap:
-        """Return the rows whose number has this comparison with `number`."""
-        if number < 0 or number >> len(self.slices):
+    def rows(self, comparison: IndexComparison, bound: int) -> BitMap:
+        """Return the rows whose integer has this comparison with `bound`."""
+        if bound < 0 or bound >> len(self.slices):
             is_all = comparison in (
                 (IndexComparison.GREATER, IndexComparison.AT_LEAST)
-                if number < 0
+                if bound < 0
                 else (IndexComparison.LESS, IndexComparison.AT_MOST)
             )
             return self.existence if is_all or comparison is IndexComparison.NONE_OF else BitMap()
         less, greater, equal = BitMap(), BitMap(), self.existence
         for bit in reversed(range(len(self.slices))):
-            if number >> bit & 1:
+            if bound >> bit & 1:
                 less |= equal - self.slices[bit]
                 equal = equal & self.slices[bit]
             else:

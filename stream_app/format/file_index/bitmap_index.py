@@ -139,9 +139,9 @@ def _encode_bitmaps(values: DistinctValues) -> _EncodedBitmaps:
     )
 
 
-def _join_numbers(encoded_values: pa.Array, *numbers: Int64s) -> pa.Array:
+def _join_numbers(encoded_values: pa.Array, *integer_columns: Int64s) -> pa.Array:
     """Return each value's bytes followed by its numbers: binary [n]."""
-    columns = np.column_stack([column.astype(">i4") for column in numbers]).astype(">i4")
+    columns = np.column_stack([column.astype(">i4") for column in integer_columns]).astype(">i4")
     return pc.binary_join_element_wise(encoded_values, fixed_bytes(columns), b"")
 
 

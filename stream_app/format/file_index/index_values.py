@@ -72,18 +72,18 @@ def index_numbers(values: pa.Array, data_type: DataType) -> Numbers:
         nan = floats.dtype.type(np.nan)
         return np.where(np.isnan(floats), nan, floats).view(f"i{floats.dtype.itemsize}")
     if root in TIMESTAMP_ROOTS:
-        numbers = _numpy(values.view(pa.int64()))
-        return np.floor_divide(numbers, 1000) if values.type.unit == "ns" else numbers
+        integers = _numpy(values.view(pa.int64()))
+        return np.floor_divide(integers, 1000) if values.type.unit == "ns" else integers
     if root in (TypeRoot.DATE, TypeRoot.TIME):
         return _numpy(values.view(pa.int32()))
     return _numpy(values)
 
 
-def sort_keys(numbers: Numbers, data_type: DataType) -> Numbers:
+def sort_keys(integers: Numbers, data_type: DataType) -> Numbers:
     """Convert numbers so that they sort as their values; negative floats' bits do not."""
     if data_type.root not in FLOAT_ROOTS:
-        return numbers
-    return np.where(numbers < 0, numbers ^ np.iinfo(numbers.dtype).max, numbers)
+        return integers
+    return np.where(integers < 0, integers ^ np.iinfo(integers.dtype).max, integers)
 
 
 def text_bytes(values: pa.Array) -> pa.Array:
@@ -92,8 +92,8 @@ def text_bytes(values: pa.Array) -> pa.Array:
 
 
 def _numpy(values: pa.Array) -> Numbers:
-    numbers: Numbers = values.to_numpy(zero_copy_only=False)
-    return numbers
+    integers: Numbers = values.to_numpy(zero_copy_only=False)
+    return integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ class ValueCodec:
         """Return the keys of values without nulls."""
         if self.width is None:
             return text_bytes(values).to_pylist()  # type: ignore[no-any-return]
-        numbers = index_numbers(values, self.data_type)
-        return sort_keys(numbers, self.data_type).tolist()  # type: ignore[no-any-return]
+        integers = index_numbers(values, self.data_type)
+        return sort_keys(integers, self.data_type).tolist()  # type: ignore[no-any-return]
 
     def read(self, data: bytes, byte_offset: int) -> tuple[IndexKey, int]:
         """Return the key at a byte offset, and the offset after it."""
@@ -126,10 +126,10 @@ class ValueCodec:
             end = start + int.from_bytes(data[byte_offset:start], "big")
             return data[start:end], end
         end = byte_offset + self.width
-        number = int.from_bytes(data[byte_offset:end], "big", signed=True)
-        if number < 0 and self.data_type.root in FLOAT_ROOTS:
-            number ^= (1 << (8 * self.width - 1)) - 1
-        return number, end
+        key = int.from_bytes(data[byte_offset:end], "big", signed=True)
+        if key < 0 and self.data_type.root in FLOAT_ROOTS:
+            key ^= (1 << (8 * self.width - 1)) - 1
+        return key, end
 
 
 def _width(data_type: DataType) -> int:
@@ -205,15 +205,15 @@ class DistinctValues:
         return order[null_count:].astype(np.uint32), starts
 
 
-def fixed_bytes(numbers: npt.NDArray[np.generic]) -> pa.Array:
+def fixed_bytes(values: npt.NDArray[np.generic]) -> pa.Array:
     """Return the raw bytes of an array's rows: binary [n].
 
     Args:
-        numbers: [n] or [n, m].
+        values: [n] or [n, m].
     """
-    width = numbers.nbytes // max(len(numbers), 1)
-    data = pa.py_buffer(np.ascontiguousarray(numbers).tobytes())
-    if not len(numbers):
+    width = values.nbytes // max(len(values), 1)
+    data = pa.py_buffer(np.ascontiguousarray(values).tobytes())
+    if not len(values):
         return pa.array([], pa.binary())
-    fixed = pa.Array.from_buffers(pa.binary(width), len(numbers), [None, data])
+    fixed = pa.Array.from_buffers(pa.binary(width), len(values), [None, data])
     return fixed.cast(pa.binary())

@@ -66,7 +66,9 @@ class _RangeBitmapBuilder:
         ranks[order] = np.arange(len(order))
         indices = np.flatnonzero(values.codes >= 0)
         bits = max((len(order) - 1).bit_length(), 1) if len(order) else _BITS_OF_NONE
-        slices = BitSlices.of_numbers(indices.astype(np.uint32), ranks[values.codes[indices]], bits)
+        slices = BitSlices.of_integers(
+            indices.astype(np.uint32), ranks[values.codes[indices]], bits
+        )
         return b"".join(
             [head, bounds, _INT.pack(len(dictionary)), dictionary, _encode_slices(slices)]
         )

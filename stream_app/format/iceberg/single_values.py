@@ -88,22 +88,22 @@ def partition_record(partition_type: RowType) -> dict[str, object]:
     """Return the Avro schema of partitions, whose fields readers look up by id."""
     fields = [
         {
-            "name": avro_name(index, field.name),
-            "type": ["null", _avro_type(field.data_type, index)],
+            "name": avro_name(field_index, field.name),
+            "type": ["null", _avro_type(field.data_type, field_index)],
             "default": None,
-            "field-id": FIRST_PARTITION_FIELD_ID + index,
+            "field-id": FIRST_PARTITION_FIELD_ID + field_index,
         }
-        for index, field in enumerate(partition_type)
+        for field_index, field in enumerate(partition_type)
     ]
     return {"type": "record", "name": "r102", "fields": fields}
 
 
-def avro_name(index: int, name: str) -> str:
+def avro_name(field_index: int, name: str) -> str:
     """Return the name of a partition field in Avro, which allows few characters."""
-    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else f"partition_{index}"
+    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else f"partition_{field_index}"
 
 
-def _avro_type(data_type: DataType, index: int) -> object:
+def _avro_type(data_type: DataType, field_index: int) -> object:
     if data_type.root in TIMESTAMP_ROOTS:
         unit = "micros" if data_type.precision <= MICROS_PRECISION_MAX else "nanos"
         is_utc = data_type.root is TypeRoot.TIMESTAMP_LTZ
@@ -112,5 +112,5 @@ def _avro_type(data_type: DataType, index: int) -> object:
         precision, scale = data_type.precision, data_type.scale
         size = (10**precision - 1).bit_length() // 8 + 1
         decimal_type = {"logicalType": "decimal", "precision": precision, "scale": scale}
-        return {"type": "fixed", "name": f"decimal_{index}", "size": size, **decimal_type}
+        return {"type": "fixed", "name": f"decimal_{field_index}", "size": size, **decimal_type}
     return _AVRO[data_type.root]

@@ -112,32 +112,32 @@ class ChosenPages:
 
     Attributes:
         dictionary: the bytes before the first data page; often empty.
-        numbers: the numbers of the pages, ascending.
+        page_numbers: ascending.
         data: the bytes of each page.
     """
 
     chunk: ColumnChunk
     pages: ChunkPages
     dictionary: bytes
-    numbers: Int64s
+    page_numbers: Int64s
     data: Sequence[bytes]
 
     @property
     def row_count(self) -> int:
         """The number of rows of these pages."""
-        return int(self.pages.row_counts[self.numbers].sum())
+        return int(self.pages.row_counts[self.page_numbers].sum())
 
     def positions(self, rows: Sequence[int]) -> list[int]:
         """Return the positions of the row group's rows among the rows of these pages."""
         pages = self.pages
         positions: list[int] = positions_among(
-            pages.starts, pages.row_count, self.numbers, rows
+            pages.starts, pages.row_count, self.page_numbers, rows
         ).tolist()
         return positions
 
     def contradiction(self) -> str | None:
         """Return how page headers contradict the index; None if all agree."""
-        counts = self.pages.row_counts[self.numbers].tolist()
+        counts = self.pages.row_counts[self.page_numbers].tolist()
         for data, row_count in zip(self.data, counts, strict=True):
             try:
                 header, end = raw_struct_and_end(data, 0)
@@ -251,6 +251,6 @@ def _sort_fields(fields: RawStruct) -> RawStruct:
     return dict(sorted(fields.items()))
 
 
-def _count(number: int) -> RawValue:
+def _count(count: int) -> RawValue:
     """Encode a 32-bit integer."""
-    return integer_value(number)._replace(type_code=I32)
+    return integer_value(count)._replace(type_code=I32)

@@ -36,7 +36,7 @@ class RawValue(NamedTuple):
 
 
 RawStruct: TypeAlias = dict[int, RawValue]
-"""The fields of a struct by their numbers, in order."""
+"""The fields of a struct by their ids, in order."""
 
 
 def raw_struct(data: bytes, byte_offset: int = 0) -> RawStruct:
@@ -47,7 +47,7 @@ def raw_struct(data: bytes, byte_offset: int = 0) -> RawStruct:
 def raw_struct_and_end(data: bytes, byte_offset: int) -> tuple[RawStruct, int]:
     """Return the fields of the struct at a byte offset, and the offset after it."""
     fields: RawStruct = {}
-    number = 0
+    field_id = 0
     while True:
         header = data[byte_offset]
         byte_offset += 1
@@ -55,22 +55,22 @@ def raw_struct_and_end(data: bytes, byte_offset: int) -> tuple[RawStruct, int]:
         if type_code == _STOP:
             return fields, byte_offset
         if header >> 4:
-            number += header >> 4
+            field_id += header >> 4
         else:
-            number, byte_offset = _zigzag(data, byte_offset)
+            field_id, byte_offset = _zigzag(data, byte_offset)
         end = _end_of_value(data, byte_offset, type_code, 0)
-        fields[number] = RawValue(type_code, data[byte_offset:end])
+        fields[field_id] = RawValue(type_code, data[byte_offset:end])
         byte_offset = end
 
 
 def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
-    """Encode a struct of fields with ascending numbers."""
+    """Encode a struct of fields with ascending ids."""
     parts: list[bytes] = []
     last = 0
-    for number, value in fields.items():
-        assert 0 < number - last <= 0x0F, "fields are in order and near each other"
-        parts += (bytes([(number - last) << 4 | value.type_code]), value.data)
-        last = number
+    for field_id, value in fields.items():
+        assert 0 < field_id - last <= 0x0F, "fields are in order and near each other"
+        parts += (bytes([(field_id - last) << 4 | value.type_code]), value.data)
+        last = field_id
     return b"".join((*parts, b"\0"))
 
 
@@ -128,17 +128,17 @@ def binaries(value: RawValue) -> list[bytes]:
     return [member[_varint(member, 0)[1] :] for member in list_members(value)]
 
 
-def integer_value(number: int) -> RawValue:
+def integer_value(value: int) -> RawValue:
     """Encode a non-negative 64-bit integer."""
-    return RawValue(I64, _varint_bytes(number << 1))
+    return RawValue(I64, _varint_bytes(value << 1))
 
 
-def _varint_bytes(number: int) -> bytes:
+def _varint_bytes(value: int) -> bytes:
     parts = bytearray()
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    parts.append(number)
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
     return bytes(parts)
 
 

@@ -44,8 +44,8 @@ def row_hashes(
     if code is None:
         return md5_lanes(*row_texts(rows, columns))
     values = [
-        (position, plain_values(rows.column(field.name), field.data_type))
-        for position, field in columns
+        (column_index, plain_values(rows.column(field.name), field.data_type))
+        for column_index, field in columns
     ]
     hashes: tuple[UInt64s, UInt64s] = code.hashed_columns(values, rows.num_rows)
     return hashes

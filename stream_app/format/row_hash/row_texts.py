@@ -38,7 +38,7 @@ from stream_app.model.checksum.sum_conditions import MICROSECONDS
 from stream_app.model.schema.data_type import STRING_ROOTS, DataField, DataType, TypeRoot
 
 PlacedColumn = tuple[int, DataField]
-"""A column and its position in the table."""
+"""A column and its index in the table."""
 
 _HEX = np.frombuffer(b"".join(f"{byte:02x}".encode() for byte in range(256)), np.uint16)
 _LOW_DIGITS_MAX = 18
@@ -50,13 +50,13 @@ def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[By
 
     Args:
         rows: rows with the columns by name.
-        columns: the columns of the checksum, in the order of positions.
+        columns: the columns of the checksum, in the order of their indices.
     """
     pieces: list[pa.Array | pa.Scalar] = []
     separator = ""
-    for position, field in columns:
+    for column_index, field in columns:
         values = rows.column(field.name)
-        prefix = f"{position}="
+        prefix = f"{column_index}="
         value_pieces = _value_pieces(plain_values(values, field.data_type))
         if values.null_count:
             pieces += [_constant(separator)] if separator else []
@@ -103,8 +103,8 @@ def plain_values(values: pa.Array, data_type: DataType) -> pa.Array:
         case TypeRoot.ARRAY:
             return _array_texts(values, *data_type.inner)
         case _:
-            numbers = _integers(values, data_type)
-            return _digits(numbers) if pa.types.is_decimal(numbers.type) else numbers
+            plain_column = _integers(values, data_type)
+            return _digits(plain_column) if pa.types.is_decimal(plain_column.type) else plain_column
 
 
 def _value_pieces(values: pa.Array) -> list[pa.Array | pa.Scalar]:
@@ -125,8 +125,8 @@ def _array_texts(arrays: pa.Array, element_type: DataType) -> pa.Array:
     return pc.if_else(arrays.is_valid(), texts, None) if arrays.null_count else texts
 
 
-def _digits(numbers: pa.Array) -> pa.Array:
-    return pc.cast(numbers, pa.string()).cast(pa.binary())
+def _digits(values: pa.Array) -> pa.Array:
+    return pc.cast(values, pa.string()).cast(pa.binary())
 
 
 def _integers(values: pa.Array, data_type: DataType) -> pa.Array:
@@ -139,8 +139,8 @@ def _integers(values: pa.Array, data_type: DataType) -> pa.Array:
         case TypeRoot.DATE | TypeRoot.TIME:
             return values.view(pa.int32())
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
-            numbers = values.view(pa.int64())
-            return pc.multiply(numbers, 1000) if values.type.unit == "ms" else numbers
+            ticks = values.view(pa.int64())
+            return pc.multiply(ticks, 1000) if values.type.unit == "ms" else ticks
         case TypeRoot.MAP | TypeRoot.ROW | TypeRoot.VECTOR:
             raise AssertionError("nested values have no canonical text")
         case _:
@@ -162,11 +162,11 @@ def _unscaled_values(values: pa.Array, precision: int) -> pa.Array:
 
 
 def _bits(values: pa.Array) -> pa.Array:
-    numbers = values.fill_null(0).to_numpy().copy()
-    numbers[np.isnan(numbers)] = np.nan
-    digits = _HEX[numbers.byteswap().view(np.uint8)]
-    width = 2 * numbers.dtype.itemsize
-    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * width
+    floats = values.fill_null(0).to_numpy().copy()
+    floats[np.isnan(floats)] = np.nan
+    digits = _HEX[floats.byteswap().view(np.uint8)]
+    width = 2 * floats.dtype.itemsize
+    offsets = np.arange(len(floats) + 1, dtype=np.int32) * width
     return _with_nulls_of(values, offsets, digits)
 
 
@@ -186,8 +186,8 @@ def readable_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
     fields = dict(columns)
     texts = []
     while text:
-        position, _, text = text.partition(b"=")
-        field = fields[int(position)]
+        column_index, _, text = text.partition(b"=")
+        field = fields[int(column_index)]
         value, text = _show_first(text, field.data_type)
         texts.append(f"{field.name} = {value}")
         text = text[len(b";") :]

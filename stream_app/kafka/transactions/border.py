@@ -142,8 +142,8 @@ def compare_positions(positions: LogPositions, position: Sequence[int]) -> Int64
         int64 [n].
     """
     result = np.zeros(len(positions), np.int64)
-    for column, number in enumerate(position):
-        result[result == 0] = np.sign(positions[result == 0, column] - number)
+    for column, component in enumerate(position):
+        result[result == 0] = np.sign(positions[result == 0, column] - component)
     return result
 
 

@@ -140,7 +140,7 @@ def _last_indices(messages: PendingRows, mask: Bools) -> dict[int, int]:
     return dict(zip(codes.tolist(), indices[firsts].tolist(), strict=True))
 
 
-def _position_of(messages: PendingRows, index: int | None) -> LogPosition:
-    if index is None:
+def _position_of(messages: PendingRows, message_index: int | None) -> LogPosition:
+    if message_index is None:
         return BEFORE_ALL
-    return (*messages[index]["position"].tolist(), int(messages[index]["order"]))
+    return (*messages[message_index]["position"].tolist(), int(messages[message_index]["order"]))

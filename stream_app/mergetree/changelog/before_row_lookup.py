@@ -30,7 +30,7 @@ from stream_app.mergetree.sorted_run import sorted_run
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 _FILE, _POSITION = "\0file", "\0position"
-_NUMBER = "\0number"
+_KEY_INDEX = "\0key"
 
 
 @dataclass(slots=True)
@@ -82,10 +82,10 @@ class HigherLevelLookup:
         )
 
     def _note_positions(self, hits: pa.RecordBatch) -> pa.RecordBatch:
-        file_numbers = hits.column(_FILE).to_numpy()
-        for number in np.unique(file_numbers):
-            positions = hits.column(_POSITION).to_numpy()[file_numbers == number]
-            self.positions_read.setdefault(self.higher_files[number].file_name, []).append(
+        file_indices = hits.column(_FILE).to_numpy()
+        for file_index in np.unique(file_indices):
+            positions = hits.column(_POSITION).to_numpy()[file_indices == file_index]
+            self.positions_read.setdefault(self.higher_files[file_index].file_name, []).append(
                 positions
             )
         return hits.drop_columns([_FILE, _POSITION])
@@ -98,9 +98,9 @@ class HigherLevelLookup:
 
     def _read_with_positions(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         for file in files:
-            number = pa.scalar(self.higher_files.index(file), pa.int32())
+            file_index = pa.scalar(self.higher_files.index(file), pa.int32())
             for batch, positions in self.row_reader.read_with_positions(file):
-                with_file = batch.append_column(_FILE, pa.repeat(number, batch.num_rows))
+                with_file = batch.append_column(_FILE, pa.repeat(file_index, batch.num_rows))
                 yield with_file.append_column(_POSITION, pa.array(positions))
 
 
@@ -211,10 +211,12 @@ class FirstRowChangelog(BeforeRowLookup):
         if new_rows.num_rows and self.higher_level_lookup.higher_files:
             layout = self.higher_level_lookup.layout
             keys = new_rows.select(list(layout.key_names)).cast(layout.schema)
-            numbers = pa.array(np.flatnonzero(is_new))
-            _, absent_keys = self.higher_level_lookup.rows_of(keys.append_column(_NUMBER, numbers))
+            key_indices = pa.array(np.flatnonzero(is_new))
+            _, absent_keys = self.higher_level_lookup.rows_of(
+                keys.append_column(_KEY_INDEX, key_indices)
+            )
             is_kept = ~is_new
-            is_kept[absent_keys.column(_NUMBER).to_numpy()] = True
+            is_kept[absent_keys.column(_KEY_INDEX).to_numpy()] = True
         window = level_window.select(level_window.rows_of_keys(is_kept))
         return WindowBefore(window, None, is_new[is_kept])
 

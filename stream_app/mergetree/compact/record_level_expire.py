@@ -48,9 +48,9 @@ class RecordLevelExpire:
 
 def _seconds(times: pa.Array) -> npt.NDArray[np.int64]:
     integers = times.view(pa.int64()) if pa.types.is_timestamp(times.type) else times
-    numbers: npt.NDArray[np.int64] = pc.fill_null(integers, 0).to_numpy().astype(np.int64)
+    counts: npt.NDArray[np.int64] = pc.fill_null(integers, 0).to_numpy().astype(np.int64)
     if pa.types.is_timestamp(times.type):
-        return numbers // _PER_SECOND[times.type.unit]
+        return counts // _PER_SECOND[times.type.unit]
     if times.type == pa.int64():
-        return np.where(numbers >= MILLISECONDS_FROM, numbers // 1000, numbers)
-    return numbers
+        return np.where(counts >= MILLISECONDS_FROM, counts // 1000, counts)
+    return counts

@@ -204,8 +204,10 @@ def key_matches(
     key_column, row_column = (integer_view(batch.column(names[0])) for batch in (keys, rows))
     if pa.types.is_integer(key_column.type) and not key_column.null_count + row_column.null_count:
         return _integer_matches(key_column, row_column)
-    numbers = pc.index_in(row_column, key_column)
-    return numbers.drop_null().to_numpy().astype(np.int64), np.flatnonzero(_valid_mask(numbers))
+    key_indices = pc.index_in(row_column, key_column)
+    return key_indices.drop_null().to_numpy().astype(np.int64), np.flatnonzero(
+        _valid_mask(key_indices)
+    )
 
 
 def _valid_mask(column: pa.Array) -> Bools:
@@ -233,7 +235,7 @@ def rows_with_keys(
         keys         a1  a2  b2
         rows         a2  b1  c2  a2
                      after the first column    after both
-        numbers      [0, 0, 1]                 [0, 1, 2]     of the keys
+        key_numbers  [0, 0, 1]                 [0, 1, 2]     of the keys
         candidates   [0, 1, 3]                 [0, 3]        the rows that are left
         prefixes     [0, 1, 0]                 [1, 1]        their numbers
 
@@ -244,7 +246,7 @@ def rows_with_keys(
     Returns:
         The indices of the matching rows' keys, and of the rows, int64 [k] both.
     """
-    numbers = np.zeros(keys.num_rows, np.int64)
+    key_numbers = np.zeros(keys.num_rows, np.int64)
     candidates = np.arange(rows.num_rows)
     prefixes = np.zeros(rows.num_rows, np.int64)
     for name in names:
@@ -253,10 +255,10 @@ def rows_with_keys(
         row_codes = pc.index_in(rows.column(name).take(pa.array(candidates)), values)
         may_match = _valid_mask(row_codes)
         pairs = prefixes[may_match] * len(values) + row_codes.drop_null().to_numpy()
-        distinct, numbers = np.unique(numbers * len(values) + codes, return_inverse=True)
+        distinct, key_numbers = np.unique(key_numbers * len(values) + codes, return_inverse=True)
         nearest = np.minimum(np.searchsorted(distinct, pairs), max(len(distinct) - 1, 0))
         is_match = distinct[nearest] == pairs
         candidates, prefixes = candidates[may_match][is_match], nearest[is_match]
     key_of_number = np.empty(keys.num_rows, np.int64)
-    key_of_number[numbers] = np.arange(keys.num_rows)
+    key_of_number[key_numbers] = np.arange(keys.num_rows)
     return key_of_number[prefixes], candidates

@@ -103,8 +103,12 @@ class KeySegments:
         newest_rows = pa.array(self.newest_rows)
         for name, column in zip(self.batch.schema.names, self.batch.columns, strict=True):
             if name == SEQUENCE_NUMBER:
-                numbers = _take(column, sequence_indices)
-                columns.append(numbers.fill_null(0) if numbers.null_count else numbers)
+                sequence_numbers = _take(column, sequence_indices)
+                columns.append(
+                    sequence_numbers.fill_null(0)
+                    if sequence_numbers.null_count
+                    else sequence_numbers
+                )
             elif name == VALUE_KIND:
                 columns.append(pa.array(self._merged_kinds(is_delete), pa.int8()))
             elif name in layout.constant_names:

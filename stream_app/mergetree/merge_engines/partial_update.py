@@ -257,8 +257,8 @@ def _in_sequence(ranks: Int64s, parts: Int64s, is_counted: Bools) -> Bools:
         distinct, ranks = np.unique(np.append(ranks, 0), return_inverse=True)
         width, ranks = len(distinct), ranks.reshape(-1)[:-1]
     # The part is in the high bits, so the running maximum restarts with each part.
-    numbers = parts * width + np.where(is_counted, ranks, 0)
-    is_in_sequence: Bools = numbers == np.maximum.accumulate(numbers)
+    part_ranks = parts * width + np.where(is_counted, ranks, 0)
+    is_in_sequence: Bools = part_ranks == np.maximum.accumulate(part_ranks)
     return is_in_sequence
 
 

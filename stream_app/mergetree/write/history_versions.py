@@ -253,10 +253,10 @@ def _tracked_codes(rows: pa.RecordBatch, rule: HistoryRule) -> Int64s:
 
 def _number_by_age(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the hidden changes with the sequence numbers -n to -1, in order of their age."""
-    numbers = np.empty(rows.num_rows, np.int64)
+    sequence_numbers = np.empty(rows.num_rows, np.int64)
     order = np.argsort(_integers(rows.column(SEQUENCE_NUMBER)), kind="stable")
-    numbers[order] = np.arange(-rows.num_rows, 0)
-    return _set_column(rows, SEQUENCE_NUMBER, pa.array(numbers))
+    sequence_numbers[order] = np.arange(-rows.num_rows, 0)
+    return _set_column(rows, SEQUENCE_NUMBER, pa.array(sequence_numbers))
 
 
 def _ends_of_versions(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
@@ -321,8 +321,8 @@ def _states_to_hide(rows: pa.RecordBatch, is_newest: Bools, is_shown: Bools) -> 
         is_newest: bool [n]; the rows that are states.
         is_shown: bool [m]; the states with which a version begins or ends.
     """
-    numbers = _integers(rows.column(SEQUENCE_NUMBER))
-    is_hidden = (numbers < 0) & (numbers > _VERSION_NUMBER)
+    sequence_numbers = _integers(rows.column(SEQUENCE_NUMBER))
+    is_hidden = (sequence_numbers < 0) & (sequence_numbers > _VERSION_NUMBER)
     last_indices = np.flatnonzero(is_newest)
     hidden_counts = np.concatenate(([0], np.cumsum(is_hidden)[last_indices]))
     has_hidden = hidden_counts[1:] > hidden_counts[:-1]  # among the rows of the state

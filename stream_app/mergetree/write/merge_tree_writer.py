@@ -90,8 +90,10 @@ class MergeTreeWriter:
             self._widen(rows.schema)
         first_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
-        numbers = pa.array(np.arange(first_number, self.next_sequence_number, dtype=np.int64))
-        rows = rows.add_column(0, SEQUENCE_NUMBER, numbers)
+        sequence_numbers = pa.array(
+            np.arange(first_number, self.next_sequence_number, dtype=np.int64)
+        )
+        rows = rows.add_column(0, SEQUENCE_NUMBER, sequence_numbers)
         batch = with_further_columns(rows, self.buffer.layout.schema)
         for piece in self.buffer.cut(batch):
             self.buffer.put(piece)

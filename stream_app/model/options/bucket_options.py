@@ -24,9 +24,9 @@ BUCKET_COUNT_MAX = 32_767
 
 def _parse_max_buckets(text: str) -> int:
     """Parse a whole number that is not 0."""
-    if (number := parse_integer(text)) == 0:
+    if (max_buckets := parse_integer(text)) == 0:
         raise ValueError("is neither -1 nor at least 1")
-    return number
+    return max_buckets
 
 
 BUCKET = Option(

@@ -56,9 +56,9 @@ class IndexedColumn:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-def is_written(index: IndexedColumn) -> bool:
+def is_written(file_index: IndexedColumn) -> bool:
     """Return whether stream_app's data files get such an index, if the column's type allows it."""
-    return index.kind in INDEX_SETTINGS and not index.column.endswith("]")
+    return file_index.kind in INDEX_SETTINGS and not file_index.column.endswith("]")
 
 
 def indexed_columns(options: Mapping[str, str]) -> tuple[IndexedColumn, ...]:

@@ -68,25 +68,30 @@ def file_index_problems(columns: RowType, options: Mapping[str, str]) -> Iterato
             )
 
 
-def _index_problems(columns: RowType, index: IndexedColumn) -> Iterator[str]:
+def _index_problems(columns: RowType, file_index: IndexedColumn) -> Iterator[str]:
     """Yield problems with one index: its kind, its column and its settings."""
-    key = f"{FILE_INDEX_PREFIX}{index.kind}{COLUMNS_SUFFIX}"
-    settings = INDEX_SETTINGS.get(index.kind)
+    key = f"{FILE_INDEX_PREFIX}{file_index.kind}{COLUMNS_SUFFIX}"
+    settings = INDEX_SETTINGS.get(file_index.kind)
     if settings is None:
-        yield f"option {key!r}: {unknown_name('kind of index', index.kind, INDEX_SETTINGS)}"
+        yield f"option {key!r}: {unknown_name('kind of index', file_index.kind, INDEX_SETTINGS)}"
         return
-    if index.column not in columns.names:
-        is_key = index.column.endswith("]") and index.column.partition("[")[0] in columns.names
-        suggestion = did_you_mean(index.column, columns.names)
-        yield f"option {key!r} names {index.column!r}, which is " + (
+    if file_index.column not in columns.names:
+        is_key = (
+            file_index.column.endswith("]") and file_index.column.partition("[")[0] in columns.names
+        )
+        suggestion = did_you_mean(file_index.column, columns.names)
+        yield f"option {key!r} names {file_index.column!r}, which is " + (
             "a key of a MAP: stream_app indexes none" if is_key else f"no column{suggestion}"
         )
         return
-    data_type = columns.field(index.column).data_type
-    if not can_index(index.kind, data_type):
-        yield f"option {key!r} names {index.column!r}, which is {data_type}: it has no such index"
-    for setting, text in index.settings.items():
-        option = f"option '{FILE_INDEX_PREFIX}{index.kind}.{index.column}.{setting}'"
+    data_type = columns.field(file_index.column).data_type
+    if not can_index(file_index.kind, data_type):
+        yield (
+            f"option {key!r} names {file_index.column!r}, which is {data_type}: "
+            "it has no such index"
+        )
+    for setting, text in file_index.settings.items():
+        option = f"option '{FILE_INDEX_PREFIX}{file_index.kind}.{file_index.column}.{setting}'"
         check = settings.get(setting)
         if check is None:
             yield f"{option}: {unknown_name('setting', setting, settings)}"

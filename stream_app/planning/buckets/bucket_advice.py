@@ -104,7 +104,7 @@ def bucket_advice(
     return BucketAdvice(is_large=is_large, mean_bytes=mean_bytes, option=option, value=new_value)
 
 
-def _two_digits(number: int) -> int:
+def _two_digits(count: int) -> int:
     """Round down: 1_234_567 becomes 1_200_000."""
-    unit = int("1" + "0" * (len(str(number)) - 2)) if number > 99 else 1
-    return number // unit * unit
+    unit = int("1" + "0" * (len(str(count)) - 2)) if count > 99 else 1
+    return count // unit * unit

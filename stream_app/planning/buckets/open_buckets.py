@@ -72,6 +72,6 @@ def open_buckets(counts: Mapping[int, int], rules: DynamicBucketRules) -> tuple[
     ]
     buckets = unfilled_buckets[: rules.width]
     new_buckets_max = max(rules.max_buckets - len(counts), 0)
-    free_numbers = (number for number in count() if number not in counts)
-    buckets += islice(free_numbers, min(rules.width - len(buckets), new_buckets_max))
+    free_buckets = (bucket for bucket in count() if bucket not in counts)
+    buckets += islice(free_buckets, min(rules.width - len(buckets), new_buckets_max))
     return tuple(sorted(buckets or counts))

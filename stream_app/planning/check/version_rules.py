@@ -1,6 +1,6 @@
 """Checks the rules between versions of a table, for `stream-app check`.
 
-The rules use only numbers and counts; `table.check.metadata_check` reads the files.
+The rules use only ids and counts; `table.check.metadata_check` reads the files.
 
 Source: Paimon `Snapshot.java`, `utils/SnapshotManager.java`, `utils/HintFileUtils.java`,
 `operation/FileStoreCommitImpl.java`.
@@ -75,12 +75,12 @@ def compaction_findings(snapshot: Snapshot, row_gain: int, where: str) -> Iterat
 def chain_findings(
     snapshot_ids: Sequence[int], latest_hint: int | None, earliest_hint: int | None, where: str
 ) -> Iterator[Finding]:
-    """Yield problems with the numbers of existing snapshots, ascending, and with the hints.
+    """Yield problems with the ids of existing snapshots, ascending, and with the hints.
 
     Args:
-        latest_hint, earliest_hint: the numbers in the hints; None if absent or unreadable.
+        latest_hint, earliest_hint: the ids in the hints; None if absent or unreadable.
     """
-    for gap in number_gaps(snapshot_ids):
+    for gap in id_gaps(snapshot_ids):
         retained_count = sum(snapshot_id >= gap.right for snapshot_id in snapshot_ids)
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
@@ -93,55 +93,55 @@ def chain_findings(
 
 
 @dataclass(frozen=True, slots=True)
-class NumberGap:
-    """Two neighbours in a sequence of numbers, between which others are missing."""
+class IdGap:
+    """Two neighbours in a sequence of ids, between which others are missing."""
 
     left: int
     right: int
 
     @property
     def plural(self) -> str:
-        """The plural's ending of a noun for the missing numbers."""
+        """The plural's ending of a noun for the missing ids."""
         return "s" if self.right > self.left + 2 else ""
 
     def text(self, noun: str) -> str:
-        """Return the missing numbers after their noun, and before ``missing``."""
+        """Return the missing ids after their noun, and before ``missing``."""
         if self.plural:
             return f"{noun}s {self.left + 1} to {self.right - 1} are"
         return f"{noun} {self.left + 1} is"
 
 
-def number_gaps(numbers: Sequence[int]) -> list[NumberGap]:
-    """Return the gaps in ascending numbers."""
-    return [NumberGap(left, right) for left, right in pairwise(numbers) if right > left + 1]
+def id_gaps(ids: Sequence[int]) -> list[IdGap]:
+    """Return the gaps in ascending ids."""
+    return [IdGap(left, right) for left, right in pairwise(ids) if right > left + 1]
 
 
 def hint_findings(
-    noun: str, numbers: Sequence[int], hints: tuple[int | None, int | None], where: str
+    noun: str, ids: Sequence[int], hints: tuple[int | None, int | None], where: str
 ) -> Iterator[Finding]:
     """Yield problems with the hints of a folder of numbered files.
 
     Args:
         noun: the word for such a file in messages.
-        numbers: the numbers of the existing files, ascending.
-        hints: the numbers in LATEST and EARLIEST; None if absent or unreadable.
+        ids: the ids of the existing files, ascending.
+        hints: the ids in LATEST and EARLIEST; None if absent or unreadable.
     """
     latest_hint, earliest_hint = hints
     # Paimon ignores hints that are not above 0, and writes -1 after the last changelog.
-    is_believed = latest_hint is not None and latest_hint > 0 and latest_hint + 1 not in numbers
-    if is_believed and latest_hint not in numbers:
-        latest_number = numbers[-1] if numbers else "none"
+    is_believed = latest_hint is not None and latest_hint > 0 and latest_hint + 1 not in ids
+    if is_believed and latest_hint not in ids:
+        latest_id = ids[-1] if ids else "none"
         yield Finding(
             kind=FindingKind.HINT,
-            problem=f"the hint LATEST says {latest_hint}, but the latest {noun} is {latest_number}",
+            problem=f"the hint LATEST says {latest_hint}, but the latest {noun} is {latest_id}",
             where=f"{where}/LATEST",
             fix=f"delete the file: Paimon trusts this stale hint unless the next {noun} exists, "
             "and would miss the latest one; without the hint readers list the folder",
         )
-    if earliest_hint is not None and earliest_hint in numbers[1:]:
+    if earliest_hint is not None and earliest_hint in ids[1:]:
         yield Finding(
             kind=FindingKind.HINT,
-            problem=f"the hint EARLIEST says {earliest_hint}, but {noun} {numbers[0]} is there",
+            problem=f"the hint EARLIEST says {earliest_hint}, but {noun} {ids[0]} is there",
             where=f"{where}/EARLIEST",
             fix="delete the file: with this stale hint readers and expiry never find the older "
             f"{noun}s; without it they list the folder",

@@ -2,7 +2,7 @@
 
 The index of a key share is a stack of layers on local disk. The lowest layer has all keys at a
 snapshot, and each further layer the changes up to a later snapshot. Number and name identify a
-snapshot, because a rollback frees numbers.
+snapshot, because a rollback frees ids.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ GROWTH = 2
 
 @dataclass(frozen=True, slots=True, order=True)
 class LayerSnapshot:
-    """A snapshot in a layer's span; number 0 stands for the table before its first snapshot."""
+    """A snapshot in a layer's span; id 0 stands for the table before its first snapshot."""
 
-    number: int
+    snapshot_id: int
     name: str = ""
 
 
@@ -47,7 +47,7 @@ def newest_chain(
         versions: the table's versions that a state may have.
     """
     shortest_chains: dict[LayerSnapshot, list[LayerSpan]] = {}
-    for span in sorted(spans, key=lambda span: span.end.number):
+    for span in sorted(spans, key=lambda span: span.end.snapshot_id):
         lower_spans = [] if span.start is None else shortest_chains.get(span.start)
         if lower_spans is None:
             continue

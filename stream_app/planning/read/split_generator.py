@@ -45,7 +45,7 @@ class SplitRules:
 class _NumberedFiles(NamedTuple):
     """The files of a section, and its place in the order of minimum keys."""
 
-    number: int
+    section_index: int
     files: tuple[DataFileMeta, ...]
 
 
@@ -53,10 +53,10 @@ def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[Sp
     """Return the splits of a bucket with a primary key, in the order of their minimum keys."""
     raw_sections: list[_NumberedFiles] = []
     merged_sections: list[_NumberedFiles] = []
-    for number, section in enumerate(sections):
+    for section_index, section in enumerate(sections):
         files = section_files(section)
         (raw_sections if needs_no_merge(files) else merged_sections).append(
-            _NumberedFiles(number, files)
+            _NumberedFiles(section_index, files)
         )
     groups: dict[int, SplitGroup] = {}
     for is_raw, numbered_files in ((True, raw_sections), (False, merged_sections)):
@@ -64,8 +64,8 @@ def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[Sp
             numbered_files, lambda section: rules.weight(section.files), rules.target_size
         ):
             files = tuple(file for section in group_bin for file in section.files)
-            groups[group_bin[0].number] = SplitGroup(files, is_raw)
-    return [groups[number] for number in sorted(groups)]
+            groups[group_bin[0].section_index] = SplitGroup(files, is_raw)
+    return [groups[section_index] for section_index in sorted(groups)]
 
 
 def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[SplitGroup]:

@@ -58,7 +58,7 @@ class Assignment:
     """The assignment of source tables to the tables of a job. Can be pickled.
 
     Attributes:
-        indexes: name of a table → its index in the job.
+        table_indices: name of a table → its index in the job.
         targets: known source table → the name of its table.
         refused: source table → why its table could not be created.
         reported_ghosts: ghost tables of online schema changes that the driver has reported.
@@ -68,7 +68,7 @@ class Assignment:
     """
 
     rules: SyncRules
-    indexes: Mapping[str, int] = field(default_factory=dict)
+    table_indices: Mapping[str, int] = field(default_factory=dict)
     targets: Mapping[Origin, str] = field(default_factory=dict)
     refused: Mapping[Origin, str] = field(default_factory=dict)
     reported_ghosts: frozenset[Origin] = frozenset()
@@ -89,7 +89,7 @@ class Assignment:
             if isinstance(decision, RefusedTable):
                 return f"{decision.reason}; to fix: {decision.fix}"
             name = decision.name
-        if (index := self.indexes.get(name)) is not None or name in self.held_tables:
+        if (index := self.table_indices.get(name)) is not None or name in self.held_tables:
             return index
         # A job recreates its dropped table even at the limit.
         return self.full_reason if self.full_reason and origin not in self.targets else NEW

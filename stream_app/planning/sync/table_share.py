@@ -16,9 +16,9 @@ _TEXT = re.compile(r"([1-9]\d{0,3})/([1-9]\d{0,3})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class TableShare:
-    """The share of job `number` of `job_count`, counted from 1."""
+    """The share of job `job_number` of `job_count`, counted from 1."""
 
-    number: int
+    job_number: int
     job_count: int
 
     @classmethod
@@ -31,12 +31,12 @@ class TableShare:
 
     def accepts(self, name: str) -> bool:
         """Return whether a table belongs to the job's share, ignoring the case of its name."""
-        return zlib.crc32(name.lower().encode()) % self.job_count == self.number - 1
+        return zlib.crc32(name.lower().encode()) % self.job_count == self.job_number - 1
 
     @property
     def is_first(self) -> bool:
         """Whether the job also gets the messages that name no table."""
-        return self.number == 1
+        return self.job_number == 1
 
     def __str__(self) -> str:
-        return f"{self.number}/{self.job_count}"
+        return f"{self.job_number}/{self.job_count}"

@@ -45,9 +45,9 @@ class _StopHandler:
     _first_s: float | None = field(init=False, default=None)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
-    def on_signal(self, number: int) -> None:
+    def on_signal(self, signal_number: int) -> None:
         self.stop_requested.set()
-        if number != signal.SIGINT:
+        if signal_number != signal.SIGINT:
             return
         now_s = time.monotonic()
         with self._lock:
@@ -84,13 +84,13 @@ class _StopHandler:
 class _JvmHandler:
     """A handler that the JVM calls in a thread of the JVM."""
 
-    def __init__(self, stop: _StopHandler, number: int) -> None:
+    def __init__(self, stop: _StopHandler, signal_number: int) -> None:
         self._stop = stop
-        self._number = number
+        self._signal_number = signal_number
 
     def handle(self, _: Any) -> None:
         """Handle a signal as a `sun.misc.SignalHandler`."""
-        self._stop.on_signal(self._number)
+        self._stop.on_signal(self._signal_number)
 
     class Java:
         """The Java interface of the handler, for Py4J."""
@@ -102,10 +102,10 @@ def stop_on_signals(spark: SparkSession, stop_requested: threading.Event) -> Non
     """Set the event when Python or the JVM receives a stop signal. Call it in the main thread."""
     java = jvm(spark)
     stop = _StopHandler(stop_requested, java)
-    for number in SIGNALS:
-        signal.signal(number, lambda received, _: stop.on_signal(received))
+    for signal_number in SIGNALS:
+        signal.signal(signal_number, lambda received, _: stop.on_signal(received))
     let_java_call(spark)
     jvm_signals = java.sun.misc
-    for number in SIGNALS:
-        name = number.name.removeprefix("SIG")
-        jvm_signals.Signal.handle(jvm_signals.Signal(name), _JvmHandler(stop, number))
+    for signal_number in SIGNALS:
+        name = signal_number.name.removeprefix("SIG")
+        jvm_signals.Signal.handle(jvm_signals.Signal(name), _JvmHandler(stop, signal_number))

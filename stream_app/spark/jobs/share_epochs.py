@@ -67,7 +67,7 @@ class ShareEpochRunner(Generic[Share]):
         if not shares:
             return RoutedEpoch(0, lambda _: output_of(()), frozenset())
         routed_pairs = self._route(shares, plan)
-        message_count, table_indexes = self._run_before_shuffle(
+        message_count, table_indices = self._run_before_shuffle(
             routed_pairs, plan.settings.task_count
         )
 
@@ -76,7 +76,7 @@ class ShareEpochRunner(Generic[Share]):
             context.setJobDescription(f"epoch {epoch}: write")
             return output_of(self._write(routed_pairs, plan))
 
-        return RoutedEpoch(message_count, write, table_indexes)
+        return RoutedEpoch(message_count, write, table_indices)
 
     def warm_up(self, shares: Sequence[Share], plan: EpochPlan) -> None:
         """Run an epoch of shares without messages, which starts the workers and their readers."""
@@ -92,13 +92,13 @@ class ShareEpochRunner(Generic[Share]):
         read, task_count = self.read, plan.settings.task_count
 
         def route(task_shares: Iterable[Share]) -> Iterator[Pair]:
-            batches, table_indexes = CountedBatches(read(task_shares)), set[int]()
+            batches, table_indices = CountedBatches(read(task_shares)), set[int]()
             assigner = TaskAssigner(task_count)
             for block in route_in_task(batches, plan):
-                table_indexes.add(block.table_index)
+                table_indices.add(block.table_index)
                 pair_key = (assigner.task(block), *block.sort_key)
                 yield pair_key, (int(block.kind), block.data.to_pybytes())
-            yield (task_count,), (batches.message_count, table_indexes)
+            yield (task_count,), (batches.message_count, table_indices)
 
         routed_pairs = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
         return routed_pairs.partitionBy(task_count + 1, _task_number)
@@ -109,7 +109,7 @@ class ShareEpochRunner(Generic[Share]):
         """Run the tasks before the shuffle; return a number of messages, and tables with blocks."""
         counts = self.spark.sparkContext.runJob(routed_pairs, _counts_of_pairs, [last_partition])
         return sum(count for count, _ in counts), set[int]().union(
-            *(table_indexes for _, table_indexes in counts)
+            *(table_indices for _, table_indices in counts)
         )
 
     def _write(self, routed_pairs: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:

@@ -52,13 +52,13 @@ _DRIVER_MAX = 4
 """Maximum number of queued compactions that a thread runs on the driver at a time."""
 
 
-def queue_rank(number: int, sorted_run_count: int) -> int:
-    """Return the rank of request `number` in the queue; the least rank is served first.
+def queue_rank(request_number: int, sorted_run_count: int) -> int:
+    """Return the rank of request `request_number` in the queue; the least rank is served first.
 
     A bucket with more sorted runs overtakes earlier requests, but only a bounded number of them. So
     no request starves.
     """
-    return number - OVERTAKEN_BY_A_RUN * sorted_run_count
+    return request_number - OVERTAKEN_BY_A_RUN * sorted_run_count
 
 
 def shared_count(sizes: Iterable[int]) -> int:
@@ -108,19 +108,19 @@ class SparkCompactionQueue:
         self._driver_bytes = driver_bytes
         self.at_once = parallelism or max(1, self._context.defaultParallelism // 2)
         self._heap: list[_QueuedRequest] = []
-        self._numbers = itertools.count()
+        self._request_numbers = itertools.count()
         self._is_closed = False
         self._condition = threading.Condition()
         self._threads = [
-            threading.Thread(target=self._work, name=f"compaction-{number}", daemon=True)
-            for number in range(self.at_once)
+            threading.Thread(target=self._work, name=f"compaction-{thread_number}", daemon=True)
+            for thread_number in range(self.at_once)
         ]
         for thread in self._threads:
             thread.start()
 
     def submit(self, table: FileStoreTable, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction of a table."""
-        rank = queue_rank(next(self._numbers), request.sorted_run_count)
+        rank = queue_rank(next(self._request_numbers), request.sorted_run_count)
         queued_request = _QueuedRequest(rank, QueuedCompaction(table, request))
         with self._condition:
             if self._is_closed:

@@ -93,19 +93,19 @@ class DatabaseRowReader:
         """Yield the messages of the parts, in batches of `MESSAGE_SCHEMA`.
 
         Args:
-            shares: parts with their indexes in the epoch, which stand for partitions of a topic.
+            shares: parts with their indices in the epoch, which stand for partitions of a topic.
 
         Raises:
             UsageError: the driver is not installed.
             SourceError: the database does not answer, or refuses the query.
         """
-        for index, part in shares:
+        for part_index, part in shares:
             first_offset = 0
             with closing(self._read_texts(part)) as batches:
                 for values in batches:
                     if values.null_count:
                         raise _unwritable_row_error(part)
-                    yield _messages(part, index, first_offset, values)
+                    yield _messages(part, part_index, first_offset, values)
                     first_offset += len(values)
 
     def _read_texts(self, part: LoadPart) -> Any:
@@ -181,11 +181,13 @@ def _stream_texts(connection: Any, query: str, parameters: Sequence[object]) -> 
             yield pa.array([text for (text,) in rows], pa.binary())
 
 
-def _messages(part: LoadPart, index: int, first_offset: int, values: pa.Array) -> pa.RecordBatch:
+def _messages(
+    part: LoadPart, part_index: int, first_offset: int, values: pa.Array
+) -> pa.RecordBatch:
     count = len(values)
     columns = [
         pa.repeat(part.relation, count),
-        pa.repeat(pa.scalar(index, pa.int32()), count),
+        pa.repeat(pa.scalar(part_index, pa.int32()), count),
         pa.array(np.arange(first_offset, first_offset + count)),
         pa.nulls(count, MESSAGE_SCHEMA.field("timestamp").type),
         pa.nulls(count, pa.binary()),

@@ -78,15 +78,15 @@ class LoadEpochRunner:
         }
         # Tables that already have the epoch are not in the plan.
         parts = [part for part in self.load_plan.parts_of(epoch) if part.table in index_of_location]
-        indexes = {part.relation: index_of_location[part.table] for part in parts}
+        table_indices = {part.relation: index_of_location[part.table] for part in parts}
         _LOG.info("%s", self.load_plan.progress(epoch))
         row_reader = self.reader_of(
-            {name: plan.table_plans[index].table for name, index in indexes.items()}
+            {name: plan.table_plans[index].table for name, index in table_indices.items()}
         )
         loader = ShareEpochRunner(self.spark, row_reader.read)
         epoch_plan = EpochPlan(
-            table_plans=self._with_formats(plan, set(indexes.values())),
-            settings=plan.settings.with_splitter(RelationSplitter(indexes)),
+            table_plans=self._with_formats(plan, set(table_indices.values())),
+            settings=plan.settings.with_splitter(RelationSplitter(table_indices)),
         )
         routed_epoch = loader.route(epoch, list(enumerate(parts)), epoch_plan)
 
@@ -99,7 +99,7 @@ class LoadEpochRunner:
             }
             return replace(output, table_outputs=table_outputs)
 
-        return RoutedEpoch(routed_epoch.message_count, write, routed_epoch.table_indexes)
+        return RoutedEpoch(routed_epoch.message_count, write, routed_epoch.table_indices)
 
     def messages_between(
         self, start_offsets: Offsets, end_offsets: Offsets
@@ -115,12 +115,14 @@ class LoadEpochRunner:
         """See `DriverEpochRunner.close`."""
         self.topic_runner.close()
 
-    def _with_formats(self, plan: EpochPlan, indexes: Collection[int]) -> Mapping[int, TablePlan]:
+    def _with_formats(
+        self, plan: EpochPlan, table_indices: Collection[int]
+    ) -> Mapping[int, TablePlan]:
         """Return the plans of some tables, with the format of the load's rows."""
         return {
             index: replace(table_plan, pipeline=self.pipeline_of(table_plan.table), packs=[])
             for index, table_plan in plan.table_plans.items()
-            if index in indexes
+            if index in table_indices
         }
 
 

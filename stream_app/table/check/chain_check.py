@@ -1,4 +1,4 @@
-"""Checks the chain of a table's versions: numbers, hints, epochs and consumers.
+"""Checks the chain of a table's versions: ids, hints, epochs and consumers.
 
 Long-lived changelogs have no gap, and the next snapshot of each consumer exists.
 """
@@ -15,8 +15,8 @@ from stream_app.model.snapshot import VersionKind
 from stream_app.planning.check.version_rules import (
     chain_findings,
     hint_findings,
+    id_gaps,
     identity_findings,
-    number_gaps,
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.followed_snapshot import earliest_changes_id
@@ -31,12 +31,12 @@ def changelog_findings(
 ) -> Iterator[Finding]:
     """Check the long-lived changelogs and their hints.
 
-    A changelog and the snapshot of its number may both exist after an interrupted expiry.
+    A changelog and the snapshot of its id may both exist after an interrupted expiry.
 
     Args:
-        changelog_ids: their numbers in ascending order.
+        changelog_ids: their ids in ascending order.
         earliest_snapshot_id: the number of the table's earliest snapshot; None without snapshots.
-        hints: the numbers in LATEST and EARLIEST; None if absent or unreadable.
+        hints: the ids in LATEST and EARLIEST; None if absent or unreadable.
     """
     snapshot_ids = list(changelog_ids)
     if (
@@ -45,7 +45,7 @@ def changelog_findings(
         and earliest_snapshot_id > snapshot_ids[-1]
     ):
         snapshot_ids.append(earliest_snapshot_id)
-    for gap in number_gaps(snapshot_ids):
+    for gap in id_gaps(snapshot_ids):
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
             problem=f"the changelog{gap.plural} of {gap.text('snapshot')} missing",

@@ -149,7 +149,8 @@ class ChangelogCheck:
         layout, merge_function = self._merge_rule()
         is_by_number = self.changelog_replay.is_by_sequence_number
         file_numbers = {
-            file.file_name: number for number, file in enumerate(bucket_replay.change_files, 1)
+            file.file_name: file_number
+            for file_number, file in enumerate(bucket_replay.change_files, 1)
         }
         file_reader = _ChangeFileReader(
             self._table.bucket_files(*bucket_replay.bucket_id),
@@ -236,8 +237,8 @@ def _number_in_order(
 
 
 def _with_sequence_numbers(
-    batch: pa.RecordBatch, numbers: int | npt.NDArray[np.int64]
+    batch: pa.RecordBatch, sequence_numbers: int | npt.NDArray[np.int64]
 ) -> pa.RecordBatch:
     index = batch.schema.get_field_index(SEQUENCE_NUMBER)
-    column = pa.array(np.broadcast_to(np.asarray(numbers, np.int64), batch.num_rows))
+    column = pa.array(np.broadcast_to(np.asarray(sequence_numbers, np.int64), batch.num_rows))
     return batch.set_column(index, batch.schema.field(index), column)

@@ -55,7 +55,7 @@ class ReplayRange:
 
     def __str__(self) -> str:
         first = self.base_id + 1
-        numbers = (
+        range_text = (
             f"snapshots {first} to {self.last_id}" if first < self.last_id else f"snapshot {first}"
         )
         base_text = (
@@ -63,7 +63,7 @@ class ReplayRange:
             if self.base_id == BEFORE_FIRST_SNAPSHOT
             else f", on top of the rows of snapshot {self.base_id}"
         )
-        return numbers + base_text
+        return range_text + base_text
 
 
 def replay_range(

@@ -99,7 +99,7 @@ class PointedTable:
         pointed_path = self.store.pointer()
         if pointed_path is None:
             return None
-        metadata = self.iceberg_files.read_version(self._number(pointed_path))
+        metadata = self.iceberg_files.read_version(self._pointed_version(pointed_path))
         previous_paths = () if metadata is None else tuple(path for path, _ in metadata.older_files)
         snapshot_id = None if metadata is None else metadata.current_snapshot.snapshot_id
         return CatalogState((pointed_path, *reversed(previous_paths)), snapshot_id)
@@ -137,22 +137,25 @@ class PointedTable:
             table_uuid=metadata.table_uuid,
         )
 
-    def _number(self, pointed_path: str) -> int:
+    def _pointed_version(self, pointed_path: str) -> int:
         """Return the number of the version to which the catalog points.
 
         Raises:
             StreamAppError: the catalog points to another table's metadata.
         """
-        number = self.iceberg_files.version_at(pointed_path)
-        if number is None:
+        pointed_version = self.iceberg_files.version_at(pointed_path)
+        if pointed_version is None:
             raise another_table_error(self.name)
-        return number
+        return pointed_version
 
     def _is_ahead(self, pointed_path: str, version: int) -> bool:
         """Return whether another writer has published a later version in the meantime."""
-        number = self._number(pointed_path)
+        pointed_version = self._pointed_version(pointed_path)
         # A recreated table counts its versions from the start.
-        return number > version and self.iceberg_files.read_version(number) is not None
+        return (
+            pointed_version > version
+            and self.iceberg_files.read_version(pointed_version) is not None
+        )
 
 
 def another_table_error(name: str) -> StreamAppError:

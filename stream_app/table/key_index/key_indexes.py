@@ -108,7 +108,7 @@ class KeyIndexes:
         return cls(table, rule, root / name)
 
     def index_at(self, share: int, snapshot_id: int) -> KeyIndex:
-        """Return a key share's index at a snapshot; number 0 means a table without rows.
+        """Return a key share's index at a snapshot; snapshot id 0 means a table without rows.
 
         Raises:
             CorruptFileError: a file of the table cannot be read.
@@ -149,7 +149,7 @@ class KeyIndexes:
         """Open the index from the layers on disk; None if it must be rebuilt."""
         spans = share_files.spans()
         for version in sorted({span.end for span in spans}, reverse=True):
-            if version.number > target.snapshot_id or not self._exists(version, target):
+            if version.snapshot_id > target.snapshot_id or not self._exists(version, target):
                 continue
             chain = newest_chain(spans, [version])
             if not chain or (not is_new and self._is_too_old(share_files, chain[0])):
@@ -165,7 +165,7 @@ class KeyIndexes:
         if version == layer_snapshot(target):
             return True
         try:
-            return version == layer_snapshot(self.table.snapshots.snapshot(version.number))
+            return version == layer_snapshot(self.table.snapshots.snapshot(version.snapshot_id))
         except (FileNotFoundError, CorruptFileError):
             return False
 
@@ -194,7 +194,7 @@ class KeyIndexes:
         snapshots = self.table.snapshots
         snapshots_between = [
             snapshots.snapshot(snapshot_id)
-            for snapshot_id in range(start.number + 1, target.snapshot_id)
+            for snapshot_id in range(start.snapshot_id + 1, target.snapshot_id)
         ]
         changing_snapshots = [
             snapshot
@@ -217,8 +217,8 @@ class KeyIndexes:
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         follows_rule = shares == {str(self.rule.share_count)}
         added_files = [
-            KeyFile(entry, key_index.coded_buckets.code(entry.bucket_id), number)
-            for number, snapshot in enumerate(snapshots)
+            KeyFile(entry, key_index.coded_buckets.code(entry.bucket_id), snapshot_index)
+            for snapshot_index, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD
         ]
@@ -236,7 +236,10 @@ class KeyIndexes:
         def read(file: KeyFile) -> list[pa.RecordBatch]:
             shared_keys = (key_reader.keys_by_share(file, rows) for rows in key_reader.read(file))
             return [
-                keys for by_share in shared_keys for number, keys in by_share if number == share
+                keys
+                for by_share in shared_keys
+                for other_share, keys in by_share
+                if other_share == share
             ]
 
         batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed_files))

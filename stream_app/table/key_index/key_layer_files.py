@@ -188,12 +188,12 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def _version_name(version: LayerSnapshot) -> str:
-    return f"{version.number}_{version.name}"
+    return f"{version.snapshot_id}_{version.name}"
 
 
 def _version(text: str) -> LayerSnapshot:
-    number, _, name = text.partition("_")
-    return LayerSnapshot(int(number), name)
+    snapshot_id, _, name = text.partition("_")
+    return LayerSnapshot(int(snapshot_id), name)
 
 
 def _span(path: Path) -> LayerSpan:

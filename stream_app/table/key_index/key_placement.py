@@ -137,7 +137,7 @@ class _PlacedRows:
     share: int
     rows: pa.RecordBatch
     _partitions: list[bytes] = field(init=False, default_factory=list)
-    _numbers: dict[bytes, int] = field(init=False, default_factory=dict)
+    _partition_numbers: dict[bytes, int] = field(init=False, default_factory=dict)
 
     def place(self) -> Iterator[BucketRows]:
         """Yield the rows by partition and bucket, and record their buckets in the index."""
@@ -154,7 +154,7 @@ class _PlacedRows:
             )
 
         buckets = buckets_in(
-            changes.key_numbers[placed_changes.change_numbers], placed_changes.partitions
+            changes.key_numbers[placed_changes.change_indices], placed_changes.partitions
         )
         self._index_keys(
             keys,
@@ -171,7 +171,7 @@ class _PlacedRows:
         if UNCHANGED not in self.rows.schema.names:
             return np.empty(0, np.int64)
         placed_changes = self._decision.placed_changes
-        moving_indices = placed_changes.change_numbers[placed_changes.deletes_older]
+        moving_indices = placed_changes.change_indices[placed_changes.deletes_older]
         omits_value = valid_of(self.rows.column(UNCHANGED))
         return moving_indices[omits_value[moving_indices]]
 
@@ -208,10 +208,10 @@ class _PlacedRows:
         return np.asarray((kinds == int(RowKind.DELETE)) & self.rule.deletes_remove_rows)
 
     def _partition_number(self, partition: bytes) -> int:
-        if partition not in self._numbers:
-            self._numbers[partition] = len(self._partitions)
+        if partition not in self._partition_numbers:
+            self._partition_numbers[partition] = len(self._partitions)
             self._partitions.append(partition)
-        return self._numbers[partition]
+        return self._partition_numbers[partition]
 
     def _named_partitions(self) -> Int64s:
         """Return the number of the partition that each row names: int64 [n]."""
@@ -220,11 +220,11 @@ class _PlacedRows:
         _, first_indices, codes = np.unique(codes, return_index=True, return_inverse=True)
         types = self.table.schema.partition_type.types
         # The loop is over partitions, of which an epoch has few.
-        numbers = [
+        partition_numbers = [
             self._partition_number(serialize_arrow_row(columns, types, index))
             for index in first_indices.tolist()
         ]
-        return np.array(numbers, np.int64)[codes]
+        return np.array(partition_numbers, np.int64)[codes]
 
     def _buckets_of_new_keys(self) -> Int64s:
         """Return each partition's bucket for the key share's new keys: int64 [partitions].
@@ -284,10 +284,10 @@ class _PlacedRows:
         """Yield the placed changes as rows, by partition and bucket."""
         order = np.lexsort((buckets, placed_changes.partitions))
         partitions, buckets = placed_changes.partitions[order], buckets[order]
-        change_numbers = placed_changes.change_numbers[order]
+        change_indices = placed_changes.change_indices[order]
         is_delete = placed_changes.deletes_older[order]
-        is_moved = partitions != named_partitions[change_numbers]
-        rows = self.rows.take(pa.array(change_numbers))
+        is_moved = partitions != named_partitions[change_indices]
+        rows = self.rows.take(pa.array(change_indices))
         if is_delete.any():
             kinds = np.where(is_delete, np.int8(RowKind.DELETE), rows.column(0).to_numpy())
             rows = rows.set_column(0, rows.schema.field(0), pa.array(kinds, pa.int8()))

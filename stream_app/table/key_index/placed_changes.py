@@ -39,13 +39,13 @@ class PlacedChanges:
     """m changes in the order of the source.
 
     Attributes:
-        change_numbers: int64 [m]; the number of the change from which each placed change comes.
+        change_indices: int64 [m]; the index of the change from which each placed change comes.
         partitions: int64 [m]; the partition where it takes effect.
         deletes_older: bool [m]; whether it deletes the key's older row.
         partitions_after: int64 [k]; the partition of each key's row afterwards, or `NOWHERE`.
     """
 
-    change_numbers: Int64s
+    change_indices: Int64s
     partitions: Int64s
     deletes_older: Bools
     partitions_after: Int64s
@@ -73,13 +73,13 @@ def place_changes(changes: KeyChanges, older_row_rule: OlderRowRule) -> PlacedCh
         partitions_before=changes.partitions_before,
     )
     place = _move_to_newer if older_row_rule is OlderRowRule.MOVES else _keep_older
-    ordered_numbers, partitions, deletes_older, partitions_after = place(
+    ordered_indices, partitions, deletes_older, partitions_after = place(
         ordered_changes, older_row_rule
     )
-    change_numbers = order[ordered_numbers]
-    source_order = np.lexsort((~deletes_older, change_numbers))
+    change_indices = order[ordered_indices]
+    source_order = np.lexsort((~deletes_older, change_indices))
     return PlacedChanges(
-        change_numbers=change_numbers[source_order],
+        change_indices=change_indices[source_order],
         partitions=partitions[source_order],
         deletes_older=deletes_older[source_order],
         partitions_after=partitions_after,
@@ -93,8 +93,8 @@ def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s
         changes: the changes by key.
 
     Returns:
-        The fields of `PlacedChanges`, in their order, with positions in `changes` as change
-        numbers: int64 [m], int64 [m], bool [m] and int64 [k].
+        The fields of `PlacedChanges`, in their order, with indices in `changes` as change
+        indices: int64 [m], int64 [m], bool [m] and int64 [k].
     """
     is_first, is_last = _bounds(changes.key_numbers)
     new_partitions = np.where(changes.is_removal, NOWHERE, changes.partitions)
@@ -105,15 +105,15 @@ def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s
     is_move = ~changes.is_removal & has_row & (previous_partitions != changes.partitions)
     moves, adds = np.flatnonzero(is_move), np.flatnonzero(~changes.is_removal)
     deletes = np.flatnonzero(changes.is_removal & has_row)
-    change_numbers = np.concatenate([moves, adds, deletes])
+    change_indices = np.concatenate([moves, adds, deletes])
     partitions = np.concatenate(
         [previous_partitions[moves], changes.partitions[adds], previous_partitions[deletes]]
     )
-    deletes_older = np.zeros(len(change_numbers), np.bool_)
+    deletes_older = np.zeros(len(change_indices), np.bool_)
     deletes_older[: len(moves)] = True
     partitions_after = changes.partitions_before.copy()
     partitions_after[changes.key_numbers[is_last]] = new_partitions[is_last]
-    return change_numbers, partitions, deletes_older, partitions_after
+    return change_indices, partitions, deletes_older, partitions_after
 
 
 def _keep_older(
@@ -152,12 +152,12 @@ def _keep_older(
     takes_effect[starts] |= ~is_new  # otherwise the change would end a row that does not exist
     if older_row_rule is OlderRowRule.SKIPS:
         takes_effect &= changes.partitions == key_partitions
-    change_numbers = np.flatnonzero(takes_effect)
+    change_indices = np.flatnonzero(takes_effect)
     partitions_after = changes.partitions_before.copy()
     new_partitions = np.where(changes.is_removal, NOWHERE, key_partitions)
     partitions_after[changes.key_numbers[is_last]] = new_partitions[is_last]
-    deletes_older = np.zeros(len(change_numbers), np.bool_)
-    return change_numbers, key_partitions[change_numbers], deletes_older, partitions_after
+    deletes_older = np.zeros(len(change_indices), np.bool_)
+    return change_indices, key_partitions[change_indices], deletes_older, partitions_after
 
 
 def _bounds(key_numbers: Int64s) -> tuple[Bools, Bools]:

@@ -33,12 +33,12 @@ from stream_app.table.write.bucket_assigner import row_codes
 # Names of system columns. No table has such a column, because Paimon reserves the prefix.
 HASH_COLUMN = f"{KEY_PREFIX}HASH"
 BUCKET_CODE = f"{KEY_PREFIX}BUCKET_CODE"
-_SNAPSHOT_NUMBER = f"{KEY_PREFIX}SNAPSHOT_NUMBER"
+_SNAPSHOT_INDEX = f"{KEY_PREFIX}SNAPSHOT_INDEX"
 IS_LIVE = f"{KEY_PREFIX}IS_LIVE"
 _SYSTEM_FIELDS = (
     pa.field(HASH_COLUMN, pa.int32()),
     pa.field(BUCKET_CODE, pa.int32()),
-    pa.field(_SNAPSHOT_NUMBER, pa.int64()),
+    pa.field(_SNAPSHOT_INDEX, pa.int64()),
     pa.field(SEQUENCE_NUMBER, pa.int64()),
     pa.field(IS_LIVE, pa.bool_()),
 )
@@ -49,12 +49,12 @@ class KeyFile(NamedTuple):
 
     Attributes:
         bucket_code: the code of its bucket.
-        snapshot_number: the place of its snapshot among those that are read, oldest first.
+        snapshot_index: the index of its snapshot among those that are read, oldest first.
     """
 
     entry: ManifestEntry
     bucket_code: int
-    snapshot_number: int = 0
+    snapshot_index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class TableKeyReader:
             columns = [
                 pa.array(keys.hashes),
                 pa.array(np.full(row_count, file.bucket_code, np.int32)),
-                pa.array(np.full(row_count, file.snapshot_number, np.int64)),
+                pa.array(np.full(row_count, file.snapshot_index, np.int64)),
                 rows.column(SEQUENCE_NUMBER),
                 pa.array(is_live),
                 *keys.batch.columns,
@@ -201,17 +201,16 @@ def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
         return order
     repeated = batch.take(pa.array(rows))
     codes = row_codes(repeated.columns[first_key:], len(rows))
-    bucket_code, snapshot_number, sequence = (
-        repeated.column(name).to_numpy()
-        for name in (BUCKET_CODE, _SNAPSHOT_NUMBER, SEQUENCE_NUMBER)
+    bucket_code, snapshot_index, sequence = (
+        repeated.column(name).to_numpy() for name in (BUCKET_CODE, _SNAPSHOT_INDEX, SEQUENCE_NUMBER)
     )
     is_live = repeated.column(IS_LIVE).to_numpy(zero_copy_only=False)
     # By key, bucket, snapshot, sequence number: the newest row of a key comes last in its bucket.
-    order_in_buckets = np.lexsort((sequence, snapshot_number, bucket_code, codes))
+    order_in_buckets = np.lexsort((sequence, snapshot_index, bucket_code, codes))
     newest = _last_of(order_in_buckets, codes, bucket_code)
     # By key, then live rows, snapshot and sequence number: the last row of a key is live if any is.
     newest = newest[
-        np.lexsort((sequence[newest], snapshot_number[newest], is_live[newest], codes[newest]))
+        np.lexsort((sequence[newest], snapshot_index[newest], is_live[newest], codes[newest]))
     ]
     is_last = np.ones(len(newest), np.bool_)
     is_last[:-1] = codes[newest[1:]] != codes[newest[:-1]]

@@ -63,9 +63,11 @@ class IcebergMetadataFiles:
         """Yield the paths of the live versions' files, and of the files that they name."""
         older_paths = [path for path, _ in latest_metadata.older_files]
         yield from (self.iceberg_files.version_path(latest_metadata.version), *older_paths)
-        numbers = [self.iceberg_files.version_at(path) for path in older_paths]
+        version_numbers = [self.iceberg_files.version_at(path) for path in older_paths]
         older_versions = [
-            self.iceberg_files.read_version(number) for number in numbers if number is not None
+            self.iceberg_files.read_version(version_number)
+            for version_number in version_numbers
+            if version_number is not None
         ]
         versions = [
             latest_metadata,

@@ -37,7 +37,7 @@ from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTORIES
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.upkeep.rollback_numbers import RollbackNumbers, rollback_numbers
+from stream_app.planning.upkeep.rollback_versions import RollbackVersions, rollback_versions
 from stream_app.planning.upkeep.unused_files import FileKey, unprotected_entries
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
@@ -68,7 +68,7 @@ class RollbackPlan:
     """The target of a rollback, and the versions and files that it deletes."""
 
     target: Snapshot
-    numbers: RollbackNumbers
+    versions: RollbackVersions
     files: FilesToDelete
 
 
@@ -108,17 +108,17 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
     except UsageError:
         withdraw_rollbacks(table)  # left by crashed rollbacks, which would block the expiry
         raise
-    numbers = _numbers_of_table(table, target)
+    versions = _versions_of_table(table, target)
     files = FilesToDelete()
-    if not numbers.is_empty():
+    if not versions.is_empty():
         try:
-            files = _files(table, target, numbers)
+            files = _files(table, target, versions)
         except FileNotFoundError as error:
             raise _changed_error(table, "a snapshot to be deleted has expired") from error
         except CorruptFileError:
             _check_no_expiry(table, target)  # it may be deleting what was read
             raise
-    return RollbackPlan(target=target, numbers=numbers, files=files)
+    return RollbackPlan(target=target, versions=versions, files=files)
 
 
 def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool) -> None:
@@ -133,21 +133,21 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
             is deleting; nothing has changed.
         OSError: the file system refused.
     """
-    announcement_name, numbers = _announce(table, plan, resets_consumers=resets_consumers)
+    announcement_name, versions = _announce(table, plan, resets_consumers=resets_consumers)
     catalog = table.snapshots.loader
     try:
-        for consumer in numbers.consumers:  # 1
-            table.consumers.reset(consumer.consumer_id, numbers.target_id + 1)
+        for consumer in versions.consumers:  # 1
+            table.consumers.reset(consumer.consumer_id, versions.target_id + 1)
         if catalog is None:
-            _restore_target(table, plan, numbers)
-            _check_alone(table, numbers, announcement_name)
+            _restore_target(table, plan, versions)
+            _check_alone(table, versions, announcement_name)
         else:  # the catalog does steps 2 to 5
-            catalog.roll_back(numbers.target_id, max((numbers.target_id, *numbers.snapshot_ids)))
+            catalog.roll_back(versions.target_id, max((versions.target_id, *versions.snapshot_ids)))
     except BaseException:
         table.rollback_announcements.withdraw(announcement_name)
         raise
     if catalog is None:
-        _delete_snapshots(table, numbers)
+        _delete_snapshots(table, versions)
     cleans_folders = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
     delete_files(table, plan.files, cleans_folders=cleans_folders)  # 6
     table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 7
@@ -157,25 +157,25 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
         IcebergPublisher(table).publish(plan.target)
 
 
-def _delete_snapshots(table: FileStoreTable, numbers: RollbackNumbers) -> None:
+def _delete_snapshots(table: FileStoreTable, versions: RollbackVersions) -> None:
     table.snapshots.delete_latest_hint()  # 4
-    for snapshot_id in numbers.snapshot_ids:  # 5
-        _check_target(table, numbers.target_id)
+    for snapshot_id in versions.snapshot_ids:  # 5
+        _check_target(table, versions.target_id)
         table.snapshots.delete(snapshot_id)
         table.snapshots.sync_deletions()  # otherwise a crash may restore snapshots after a gap
-    _delete_latecomers(table, numbers.target_id)
-    table.snapshots.write_latest_hint(numbers.target_id)
+    _delete_latecomers(table, versions.target_id)
+    table.snapshots.write_latest_hint(versions.target_id)
 
 
 def _announce(
     table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool
-) -> tuple[str, RollbackNumbers]:
+) -> tuple[str, RollbackVersions]:
     """Announce the rollback and check for conflicts; return the announcement and final numbers."""
     announcement = RollbackAnnouncement(
-        target_id=plan.numbers.target_id,
+        target_id=plan.versions.target_id,
         delta_lists={
             snapshot_id: table.snapshots.delta_list(snapshot_id) or ""
-            for snapshot_id in plan.numbers.snapshot_ids
+            for snapshot_id in plan.versions.snapshot_ids
         },
     )
     announcement_name = table.rollback_announcements.announce(announcement)
@@ -183,28 +183,28 @@ def _announce(
         # Announce first, then check. Expiring, tagging and following use the opposite order, so one
         # side sees the conflict.
         _check_no_expiry(table, plan.target)
-        numbers = _numbers_of_table(table, plan.target)
-        if replace(numbers, consumers=()) != replace(plan.numbers, consumers=()):
+        versions = _versions_of_table(table, plan.target)
+        if replace(versions, consumers=()) != replace(plan.versions, consumers=()):
             raise _changed_error(table, "snapshots, tags or changelogs have changed")
         if not resets_consumers:
-            _check_no_consumer(table, numbers)
+            _check_no_consumer(table, versions)
     except BaseException:
         table.rollback_announcements.withdraw(announcement_name)
         raise
-    return announcement_name, numbers
+    return announcement_name, versions
 
 
-def _restore_target(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers) -> None:
+def _restore_target(table: FileStoreTable, plan: RollbackPlan, versions: RollbackVersions) -> None:
     """Restore the target if it has expired, and delete later changelogs and tags."""
-    if numbers.is_restored:  # 2
+    if versions.is_restored:  # 2
         table.snapshots.restore(without_lost_changelog(table, plan.target))
-    table.changelogs.delete(numbers.changelog_ids)  # 3
-    table.tags.delete(*numbers.tag_names)
+    table.changelogs.delete(versions.changelog_ids)  # 3
+    table.tags.delete(*versions.tag_names)
 
 
-def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announcement_name: str) -> None:
+def _check_alone(table: FileStoreTable, versions: RollbackVersions, announcement_name: str) -> None:
     """Check that no writer has committed since, and that the announcement still exists."""
-    latest_id = max((numbers.target_id, *numbers.snapshot_ids))
+    latest_id = max((versions.target_id, *versions.snapshot_ids))
     is_announced = announcement_name in table.rollback_announcements.announcements()
     if table.snapshots.latest_id() != latest_id or not is_announced:
         raise UsageError(
@@ -227,10 +227,10 @@ def _check_target(table: FileStoreTable, target_id: int) -> None:
         )
 
 
-def _numbers_of_table(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
+def _versions_of_table(table: FileStoreTable, target: Snapshot) -> RollbackVersions:
     now_ms = table.clock.now_ms()
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
-    return rollback_numbers(
+    return rollback_versions(
         target.snapshot_id,
         snapshot_ids=table.snapshots.ids(),
         changelog_ids=table.changelogs.ids(),
@@ -257,14 +257,14 @@ def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
         )
 
 
-def _check_no_consumer(table: FileStoreTable, numbers: RollbackNumbers) -> None:
-    if numbers.consumers:
-        names = ", ".join(consumer.consumer_id for consumer in numbers.consumers)
+def _check_no_consumer(table: FileStoreTable, versions: RollbackVersions) -> None:
+    if versions.consumers:
+        names = ", ".join(consumer.consumer_id for consumer in versions.consumers)
         raise UsageError(
-            f"consumers have read snapshots after {numbers.target_id}: {names}",
+            f"consumers have read snapshots after {versions.target_id}: {names}",
             where=table.location,
             fix="stop them and correct what they have already copied; --force resets them to "
-            f"snapshot {numbers.target_id + 1}",
+            f"snapshot {versions.target_id + 1}",
         )
 
 
@@ -294,7 +294,7 @@ def _delete_latecomers(table: FileStoreTable, target_id: int) -> None:
             table.snapshots.sync_deletions()
 
 
-def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
+def _files(table: FileStoreTable, target: Snapshot, versions: RollbackVersions) -> FilesToDelete:
     """Return the files added after the target that neither the target nor another branch needs."""
     protected = protected_versions(table)
     collector = FileCollector(ManifestCache(table))
@@ -302,16 +302,16 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     needed_files.append(collector.manifest_cache.live_files(target))
     collector.keep_metadata_of([target])
     readable = (
-        _readable_snapshot(table, snapshot_id) for snapshot_id in reversed(numbers.snapshot_ids)
+        _readable_snapshot(table, snapshot_id) for snapshot_id in reversed(versions.snapshot_ids)
     )
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
     tagged_snapshots = [
-        tag for snapshot_id, tag in protected.tags.items() if snapshot_id > numbers.target_id
+        tag for snapshot_id, tag in protected.tags.items() if snapshot_id > versions.target_id
     ]
     changelogs = [
         table.changelogs.changelog(snapshot_id)
-        for snapshot_id in numbers.changelog_ids
-        if snapshot_id > numbers.target_id
+        for snapshot_id in versions.changelog_ids
+        if snapshot_id > versions.target_id
     ]
     # The first deleted snapshot has the files that came between an expired target and it. Tags have
     # files whose snapshots have expired.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.versions.numbered_files import file_numbers
+from stream_app.filestore.versions.numbered_files import listed_ids
 from stream_app.filestore.versions.tag_manager import TagManager
 from stream_app.format.snapshot_json import decode_snapshot
 from stream_app.model.snapshot import Snapshot, VersionKind
@@ -91,7 +91,7 @@ def _paths(file_io: FileIO, root: str, kind: VersionKind) -> list[str]:
     folder = f"{root}/{kind.value}"
     return [
         f"{folder}/{kind.value}-{snapshot_id}"
-        for snapshot_id in file_numbers(file_io, folder, f"{kind.value}-")
+        for snapshot_id in listed_ids(file_io, folder, f"{kind.value}-")
     ]
 
 

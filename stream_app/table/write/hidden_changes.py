@@ -42,7 +42,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import index_manifest
 
 _PREFIX = "hidden"
-"""Names are ``hidden-SCHEMA-NUMBER-…``, with the schema's id and a number that orders the files."""
+"""Names are ``hidden-SCHEMA-NUMBER-…``, whose file number orders the files."""
 _CACHED_BYTES = 256 << 20
 """Bytes of rows that a worker caches."""
 _INT64_MIN = -(1 << 63)
@@ -140,7 +140,7 @@ class HiddenChangesOfBucket:
         merged_indices = files_to_merge(old_counts, row_count)
         old_rows = [self._file(entries[index]).rows for index in merged_indices]
         new_entries = self._write(
-            self._newest_changes([*old_rows, *new_rows]), self._next_number + len(new_rows) - 1
+            self._newest_changes([*old_rows, *new_rows]), self._next_file_number + len(new_rows) - 1
         )
         self._added = []
         self._entries = [
@@ -163,15 +163,16 @@ class HiddenChangesOfBucket:
         return max(newest_start - self.late_ms * _per_ms(start_type), _INT64_MIN)
 
     @property
-    def _next_number(self) -> int:
-        numbers = (_numbers_in_name(self._path(entry))[1] for entry in self._bucket_entries())
-        return 1 + max(numbers, default=-1)
+    def _next_file_number(self) -> int:
+        file_numbers = (_numbers_in_name(self._path(entry))[1] for entry in self._bucket_entries())
+        return 1 + max(file_numbers, default=-1)
 
     def _numbered_rows(self) -> list[pa.RecordBatch]:
         """Return the added rows with sequence numbers greater than those in the files."""
-        number = self._next_number
+        file_number = self._next_file_number
         return [
-            with_sequence_number(rows, number + index) for index, rows in enumerate(self._added)
+            with_sequence_number(rows, file_number + index)
+            for index, rows in enumerate(self._added)
         ]
 
     def _bucket_entries(self) -> Sequence[IndexManifestEntry]:
@@ -206,9 +207,9 @@ class HiddenChangesOfBucket:
         starts = integer_view(rows.column(self.history_columns.valid_from))
         return HiddenRows(rows, pc.max(starts).as_py())
 
-    def _write(self, rows: pa.RecordBatch, number: int) -> list[IndexManifestEntry]:
-        """Write rows to index files, which `number` orders, and return their ADD entries."""
-        name = f"{_PREFIX}-{self.table.schema.schema_id}-{number}-"
+    def _write(self, rows: pa.RecordBatch, file_number: int) -> list[IndexManifestEntry]:
+        """Write rows to index files, which `file_number` orders, and return their ADD entries."""
+        name = f"{_PREFIX}-{self.table.schema.schema_id}-{file_number}-"
         bucket_files = self.table.bucket_files(self.partition, self.bucket)
         folder = self.table.paths.index_folder_of(self.partition, self.bucket)
         writer = replace(bucket_files, folder=folder).index_writer(name)
@@ -249,16 +250,16 @@ def files_to_merge(row_counts: Sequence[int], row_count: int) -> list[int]:
 
 
 def _numbers_in_name(path: str) -> tuple[int, int]:
-    """Return the schema's id and the number in a file's name.
+    """Return the schema's id and the file number in a file's name.
 
     Raises:
         CorruptFileError: stream_app does not give such a name.
     """
     match path.rpartition("/")[2].split("-")[:3]:
-        case [prefix, schema_id, number] if (
-            prefix == _PREFIX and schema_id.isdecimal() and number.isdecimal()
+        case [prefix, schema_id, file_number] if (
+            prefix == _PREFIX and schema_id.isdecimal() and file_number.isdecimal()
         ):
-            return int(schema_id), int(number)
+            return int(schema_id), int(file_number)
     raise CorruptFileError(
         f"the index file of type {HIDDEN_CHANGES} does not have the name that stream_app gives it",
         where=path,
@@ -266,7 +267,7 @@ def _numbers_in_name(path: str) -> tuple[int, int]:
     )
 
 
-def _as_data_file(file: IndexFileMeta, schema_id: int, number: int) -> DataFileMeta:
+def _as_data_file(file: IndexFileMeta, schema_id: int, file_number: int) -> DataFileMeta:
     """Describe an index file as a data file, whose reader can then read it."""
     return DataFileMeta(
         file_name=file.file_name,
@@ -277,7 +278,7 @@ def _as_data_file(file: IndexFileMeta, schema_id: int, number: int) -> DataFileM
         key_stats=EMPTY_STATS,
         value_stats=EMPTY_STATS,
         min_sequence_number=0,
-        max_sequence_number=number,
+        max_sequence_number=file_number,
         schema_id=schema_id,
         level=0,
     )

@@ -118,9 +118,13 @@ class PostponedWriter:
             self._writer = self.file_access.data_writer(level=0, file_source=FileSource.APPEND)
         first_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
-        numbers = pa.array(np.arange(first_number, self.next_sequence_number, dtype=np.int64))
+        sequence_numbers = pa.array(
+            np.arange(first_number, self.next_sequence_number, dtype=np.int64)
+        )
         self._writer.write(
-            pa.RecordBatch.from_arrays([numbers, *rows.columns], schema=self.table.layout().schema)
+            pa.RecordBatch.from_arrays(
+                [sequence_numbers, *rows.columns], schema=self.table.layout().schema
+            )
         )
 
     def prepare_commit(self) -> WrittenFiles:

@@ -28,7 +28,7 @@ class MemberBuffers(NamedTuple):
         firsts: the first slot of an object, by its node.
         slot_counts: the number of slots that an object has filled, by its node.
         leaders: the first member of the same name, by the member's node.
-        numbers: the number of a member's name, by its node.
+        name_numbers: the number of a member's name, by its node.
         last_parents, last_starts, last_sizes: parents and names of the last document's members.
         last_counts: a buffer of three numbers of the last document.
     """
@@ -40,7 +40,7 @@ class MemberBuffers(NamedTuple):
     firsts: int
     slot_counts: int
     leaders: int
-    numbers: int
+    name_numbers: int
     last_parents: int
     last_starts: int
     last_sizes: int
@@ -194,11 +194,11 @@ def _number_names(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers)
         node = number_at(buffers.members + 8 * member)
         leader = number_at(buffers.leaders + 8 * node)
         if leader == node:
-            put_number(buffers.numbers, node, names)
+            put_number(buffers.name_numbers, node, names)
             names += 1
             size += number_at(nodes.name_sizes + 8 * node)
         else:
-            put_number(buffers.numbers, node, number_at(buffers.numbers + 8 * leader))
+            put_number(buffers.name_numbers, node, number_at(buffers.name_numbers + 8 * leader))
     put_number(buffers.last_counts, NAMES, names)
     put_number(buffers.last_counts, NAME_BYTES, size)
 

@@ -44,10 +44,10 @@ def put_number_text(position: int, size: int, cursor: int, row: int, doubles: Do
     digits, scale, has_exponent = _measure(position, size)
     if not has_exponent and scale <= _LONG_DIGITS and digits <= _LONG_DIGITS:
         if digits <= _MIDDLE_DIGITS:
-            number = _digits_as_int64(position, size)
+            integer = _digits_as_int64(position, size)
             if scale < 0:
-                return _put_integer(number, cursor)
-            return _put_decimal(number, digits, scale, cursor)
+                return _put_integer(integer, cursor)
+            return _put_decimal(integer, digits, scale, cursor)
         low, high = _digits_as_int128(position, size)
         if scale < 0 and high == low >> 63:
             return _put_integer(low, cursor)
@@ -90,12 +90,12 @@ def _measure(position: int, size: int) -> tuple[int, int, bool]:
 @compiled
 def _digits_as_int64(position: int, size: int) -> int:
     """Return the digits of a number as a 64-bit integer."""
-    number = 0
+    value = 0
     for byte_position in range(position, position + size):
         byte = byte_at(byte_position)
         if byte >= ZERO:
-            number = 10 * number + byte - ZERO
-    return -number if byte_at(position) == MINUS else number
+            value = 10 * value + byte - ZERO
+    return -value if byte_at(position) == MINUS else value
 
 
 @compiled
@@ -125,35 +125,35 @@ def _join_halves(low: int, high: int) -> int:
 
 
 @compiled
-def _put_integer(number: int, cursor: int) -> int:
-    if -0x80 <= number < 0x80:
-        put_byte(cursor - 1, 0, number)
+def _put_integer(value: int, cursor: int) -> int:
+    if -0x80 <= value < 0x80:
+        put_byte(cursor - 1, 0, value)
         put_byte(cursor - 2, 0, INT1 << 2)
         return cursor - 2
-    if -0x8000 <= number < 0x8000:
-        put_byte(cursor - 2, 0, number)
-        put_byte(cursor - 1, 0, number >> 8)
+    if -0x8000 <= value < 0x8000:
+        put_byte(cursor - 2, 0, value)
+        put_byte(cursor - 1, 0, value >> 8)
         put_byte(cursor - 3, 0, INT2 << 2)
         return cursor - 3
-    if -_HALF <= number < _HALF:
-        put_int32(cursor - 4, 0, number)
+    if -_HALF <= value < _HALF:
+        put_int32(cursor - 4, 0, value)
         put_byte(cursor - 5, 0, INT4 << 2)
         return cursor - 5
-    put_number(cursor - 8, 0, number)
+    put_number(cursor - 8, 0, value)
     put_byte(cursor - 9, 0, INT8 << 2)
     return cursor - 9
 
 
 @compiled
-def _put_decimal(number: int, digits: int, scale: int, cursor: int) -> int:
+def _put_decimal(unscaled_value: int, digits: int, scale: int, cursor: int) -> int:
     if scale <= _SHORT_DIGITS and digits <= _SHORT_DIGITS:
-        put_int32(cursor - 4, 0, number)
+        put_int32(cursor - 4, 0, unscaled_value)
         return _put_head(DECIMAL4, scale, cursor - 4)
     if scale <= _MIDDLE_DIGITS:
-        put_number(cursor - 8, 0, number)
+        put_number(cursor - 8, 0, unscaled_value)
         return _put_head(DECIMAL8, scale, cursor - 8)
-    put_number(cursor - 16, 0, number)
-    put_number(cursor - 16, 1, number >> 63)
+    put_number(cursor - 16, 0, unscaled_value)
+    put_number(cursor - 16, 1, unscaled_value >> 63)
     return _put_head(DECIMAL16, scale, cursor - 16)
 
 

@@ -116,7 +116,7 @@ def _put_container(
         put_byte(start, 0, (large << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | OBJECT)
         for slot in range(first_slot, first_slot + size):
             member = number_at(buffers.slots + 8 * slot)
-            _put_little_endian(ids, number_at(buffers.numbers + 8 * member), id_width)
+            _put_little_endian(ids, number_at(buffers.name_numbers + 8 * member), id_width)
             _put_little_endian(offsets, number_at(nodes.value_starts + 8 * member) - data, width)
             ids, offsets = ids + id_width, offsets + width
     else:
@@ -134,7 +134,7 @@ def _largest_number(first_slot: int, size: int, buffers: MemberBuffers) -> int:
     largest = 0
     for slot in range(first_slot, first_slot + size):
         member = number_at(buffers.slots + 8 * slot)
-        largest = max(largest, number_at(buffers.numbers + 8 * member))
+        largest = max(largest, number_at(buffers.name_numbers + 8 * member))
     return largest
 
 
@@ -164,16 +164,16 @@ def _copy_bytes(position: int, target: int, size: int) -> None:
 
 
 @compiled
-def _put_little_endian(position: int, number: int, width: int) -> None:
+def _put_little_endian(position: int, value: int, width: int) -> None:
     for index in range(width):
-        put_byte(position, index, number >> 8 * index)
+        put_byte(position, index, value >> 8 * index)
 
 
 @compiled
-def _width(number: int) -> int:
+def _width(value: int) -> int:
     """Return the bytes that an unsigned number takes."""
-    if number <= 0xFF:
+    if value <= 0xFF:
         return 1
-    if number <= 0xFFFF:
+    if value <= 0xFFFF:
         return 2
-    return 3 if number <= 0xFFFFFF else 4
+    return 3 if value <= 0xFFFFFF else 4

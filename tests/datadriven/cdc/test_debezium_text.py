@@ -130,7 +130,7 @@ def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list
     ]
     lines += [f"{position} bad: {reason}" for position, reason in reasons_of(decoded).items()]
     lines += [
-        f"{kind.value} column {name}: {sighting.record_count}, first {sighting.first_position}"
+        f"{kind.value} column {name}: {sighting.record_count}, first {sighting.first_index}"
         for (kind, name), sighting in sorted(
             decoded.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
         )

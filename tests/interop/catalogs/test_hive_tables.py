@@ -110,7 +110,7 @@ def described(table: Struct) -> dict[str, Any]:
     parameters = table.text_map(TableField.PARAMETERS)
     return {
         "type": table.text(TableField.TYPE),
-        "retention": table.number(TableField.RETENTION),
+        "retention": table.integer(TableField.RETENTION),
         "columns": [
             (column.text(1), column.text(2)) for column in storage.structs(StorageField.COLUMNS)
         ],
@@ -266,10 +266,10 @@ def test_the_lock_of_a_dead_process_stops_a_commit_until_it_ends(
     component = Struct({1: i32(3), 2: i32(2), 3: text("shop"), 4: text("orders")})
     request = Struct({1: structs([component]), 3: text("dead"), 4: text("host"), 5: text("test")})
     response = metastore.client().call(MetastoreMethod("lock"), nested(request)).struct(0)
-    assert response.number(2) == 1, "the process has the lock, and dies"
+    assert response.integer(2) == 1, "the process has the lock, and dies"
     with pytest.raises(CommitError, match="another writer has held the table's lock"):
         ours.commit(("+I", {"k": 1, "dt": "a", "n": 0}))
-    lock = nested(Struct({1: i64(response.number(1))}))
+    lock = nested(Struct({1: i64(response.integer(1))}))
     metastore.client().call(MetastoreMethod("unlock"), lock)  # as the metastore does at some time
     again = SmallTable(open_in_catalog(catalog_with(options), ORDERS))
     again.commit(("+I", {"k": 1, "dt": "a", "n": 0}))

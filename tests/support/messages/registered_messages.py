@@ -45,12 +45,12 @@ def protobuf_message(registry: Registry, number: int, value: Any) -> bytes:
 
 def protobuf_bytes(schema: RegisteredSchema, path: list[int], fields: Any) -> bytes:
     """A message as Confluent's serializer writes it."""
-    message_type = message_class(One(schema), schema.number, path)
+    message_type = message_class(One(schema), schema.schema_number, path)
     body = json_format.ParseDict(
         fields, message_type(), ignore_unknown_fields=False
     ).SerializeToString()
     indexes = b"\0" if path == [0] else bytes([2 * len(path), *(2 * index for index in path)])
-    return struct.pack(">BI", 0, schema.number) + indexes + bytes(body)
+    return struct.pack(">BI", 0, schema.schema_number) + indexes + bytes(body)
 
 
 def protobuf_body(text: str, fields: Any) -> bytes:
@@ -64,14 +64,14 @@ class One:
 
     registered: RegisteredSchema
 
-    def number_of(self, guid: bytes) -> int:
+    def schema_number_of(self, guid: bytes) -> int:
         """Its number, whatever its GUID is."""
         assert guid
-        return self.registered.number
+        return self.registered.schema_number
 
-    def schema(self, number: int) -> RegisteredSchema:
+    def schema(self, schema_number: int) -> RegisteredSchema:
         """It."""
-        assert number == self.registered.number
+        assert schema_number == self.registered.schema_number
         return self.registered
 
 

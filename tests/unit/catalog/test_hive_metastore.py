@@ -55,7 +55,7 @@ def test_a_struct_keeps_unknown_fields() -> None:
     copied = read_struct(TBinaryProtocol(TMemoryBuffer(buffer.getvalue())))
     assert copied == struct
     assert copied.text(1) == "größe"
-    assert (copied.text(99), copied.number(99), copied.texts(99), copied.text_map(99)) == (
+    assert (copied.text(99), copied.integer(99), copied.texts(99), copied.text_map(99)) == (
         "", 0, [], {},
     )  # fmt: skip
 

@@ -185,7 +185,7 @@ def table_list(
 
 def _cells(status: TableStatus) -> dict[str, str]:
     """Return column → text of a row; unknown values are empty."""
-    numbers = {
+    values = {
         "lag": status.lag,
         "epoch": status.epoch,
         "snapshot": status.snapshot,
@@ -196,7 +196,7 @@ def _cells(status: TableStatus) -> dict[str, str]:
         "table": visible_text(status.table),
         "state": status.state,
         **{name: "" if age is None else age_text(age) for name, age in ages.items()},
-        **{name: "" if number is None else f"{number:,}" for name, number in numbers.items()},
+        **{name: "" if value is None else f"{value:,}" for name, value in values.items()},
         "reason": visible_text(status.reason or ""),
     }
 

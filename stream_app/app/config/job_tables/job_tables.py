@@ -152,7 +152,7 @@ class JobTables(ABC):
         """Return the assignment of messages to tables, or None if all belong to one table.
 
         Args:
-            names: the tables' names, in the order of their indexes.
+            names: the tables' names, in the order of their indices.
             targets: source table → its table, as far as the caller knows.
         """
         return None

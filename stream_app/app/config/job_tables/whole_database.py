@@ -80,7 +80,7 @@ class WholeDatabase(JobTables):
     def name(self) -> str:
         """See `JobTables.name`."""
         share, database = self.share, self.sync.database
-        return f"{database} (share {share.number} of {share.job_count})" if share else database
+        return f"{database} (share {share.job_number} of {share.job_count})" if share else database
 
     @property
     def rules(self) -> SyncRules:
@@ -123,8 +123,8 @@ class WholeDatabase(JobTables):
 
     def assignment(self, names: Sequence[str], targets: Mapping[Origin, str]) -> Assignment:
         """See `JobTables.assignment`."""
-        indexes = {name: index for index, name in enumerate(names)}
-        return Assignment(rules=self.rules, indexes=indexes, targets=targets)
+        table_indices = {name: index for index, name in enumerate(names)}
+        return Assignment(rules=self.rules, table_indices=table_indices, targets=targets)
 
     def renames_of(self, name: str) -> RenameReaction:
         """See `JobTables.renames_of`."""

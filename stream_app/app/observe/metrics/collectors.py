@@ -38,8 +38,8 @@ CALLBACK_PROBLEMS = (
 class TablesCollector(Collector, Generic[_Metrics]):
     """A collector of the metrics of all tables, in the thread of a scrape."""
 
-    def __init__(self, numbers: Callable[[_Metrics], Iterable[_TableNumber]]) -> None:
-        self._numbers = numbers
+    def __init__(self, samples_of: Callable[[_Metrics], Iterable[_MetricSample]]) -> None:
+        self._samples_of = samples_of
         self._sources: list[tuple[str, Callable[[], _Metrics | None]]] = []
 
     def add(self, label: str, source: Callable[[], _Metrics | None]) -> None:
@@ -50,10 +50,10 @@ class TablesCollector(Collector, Generic[_Metrics]):
         """Yield metric families with a sample for each label."""
         table_metrics = [(label, source()) for label, source in list(self._sources)]
         yield from _families(
-            (label, number)
+            (label, sample)
             for label, metrics in table_metrics
             if metrics is not None
-            for number in self._numbers(metrics)
+            for sample in self._samples_of(metrics)
         )
 
 
@@ -93,13 +93,13 @@ class StoreCollector(Collector):
             label = event.removeprefix("lookup_")
             family.add_metric([self.label, label], total.get(event, 0))
         yield family
-        numbers = (
-            _TableNumber("lookup_copied_bytes", total.get(COPIED_BYTES, 0),
+        samples = (
+            _MetricSample("lookup_copied_bytes", total.get(COPIED_BYTES, 0),
                     "Bytes of the local copies that were made.", is_counter=True),
-            _TableNumber("lookup_disk_bytes", copies_bytes(self.copies),
+            _MetricSample("lookup_disk_bytes", copies_bytes(self.copies),
                     "Bytes of the local copies on the driver's machine."),
         )  # fmt: skip
-        yield from _families((self.label, number) for number in numbers)
+        yield from _families((self.label, sample) for sample in samples)
 
 
 class LoadCollector(Collector):
@@ -116,13 +116,13 @@ class LoadCollector(Collector):
         """Yield a sample for each label."""
         loaded_name, total_name = "load_ranges_done", "load_ranges"
         yield from _families(
-            (label, number)
+            (label, sample)
             for label, ranges in self._ranges()
-            for number in (
-                _TableNumber(
+            for sample in (
+                _MetricSample(
                     total_name, ranges.total_count, "Key ranges of the table's first load."
                 ),
-                _TableNumber(
+                _MetricSample(
                     loaded_name, ranges.loaded_count, "Those of them that are in the table."
                 ),
             )
@@ -163,8 +163,8 @@ class DiskCollector(Collector):
 
 
 @dataclass(frozen=True, slots=True)
-class _TableNumber:
-    """A metric of one table.
+class _MetricSample:
+    """The value of a metric for one table.
 
     Attributes:
         combine: combines the values of several tables that share a label.
@@ -177,13 +177,13 @@ class _TableNumber:
     combine: Callable[[Iterable[float]], float] = sum
 
 
-def callback_numbers(problems: Sequence[CallbackProblem]) -> Iterator[_TableNumber]:
+def callback_samples(problems: Sequence[CallbackProblem]) -> Iterator[_MetricSample]:
     """Yield the lag of views behind the latest snapshot, under its Prometheus names."""
-    yield _TableNumber("callback_problems", len(problems), CALLBACK_PROBLEMS)
+    yield _MetricSample("callback_problems", len(problems), CALLBACK_PROBLEMS)
 
 
-def expiry_numbers(maintenance: MaintenanceMetrics) -> Iterator[_TableNumber]:
-    """Yield the numbers of expiry under their Prometheus names."""
+def expiry_samples(maintenance: MaintenanceMetrics) -> Iterator[_MetricSample]:
+    """Yield the samples of expiry under their Prometheus names."""
     for name, value, meaning in (
         ("snapshots_expired", maintenance.snapshots_expired, "Snapshots that have expired."),
         ("partitions_expired", maintenance.partitions_expired, "Partitions dropped for their age."),
@@ -192,11 +192,11 @@ def expiry_numbers(maintenance: MaintenanceMetrics) -> Iterator[_TableNumber]:
         ("expire_failed", maintenance.failures, "Expiries that ended with an error."),
         ("expire_seconds", maintenance.seconds, "Time that expiry has taken."),
     ):
-        yield _TableNumber(name, value, meaning, is_counter=True)
+        yield _MetricSample(name, value, meaning, is_counter=True)
 
 
-def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
-    """Yield the compaction numbers under their Prometheus names."""
+def compaction_samples(metrics: CompactionMetrics) -> Iterator[_MetricSample]:
+    """Yield the samples of compactions under their Prometheus names."""
     for name, value, meaning, combine in (
         ("buckets", metrics.buckets, "Buckets that the job has touched.", sum),
         ("level0_files_max", metrics.level0_files_max, "Most files of level 0 in a bucket.", max),
@@ -217,7 +217,7 @@ def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
          "Bytes written by flushes and compactions for each flushed byte.", max),
     ):  # fmt: skip
         if value is not None:
-            yield _TableNumber(name, value, meaning, combine=combine)
+            yield _MetricSample(name, value, meaning, combine=combine)
     for name, value, meaning in (
         ("compaction_seconds", metrics.seconds, "Time that compactions have worked."),
         ("compactions_begun", metrics.begun, "Compactions that were asked for."),
@@ -229,14 +229,14 @@ def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
         ("flushed_bytes", metrics.flushed_bytes, "Bytes of data files of level 0 committed."),
         ("back_pressure_seconds", metrics.waited_s, "Time that epochs waited for compaction."),
     ):
-        yield _TableNumber(name, value, meaning, is_counter=True)
+        yield _MetricSample(name, value, meaning, is_counter=True)
 
 
-def _families(numbers: Iterable[tuple[str, _TableNumber]]) -> Iterator[Metric]:
+def _families(labelled_samples: Iterable[tuple[str, _MetricSample]]) -> Iterator[Metric]:
     """Yield one family for each name, with one sample for each label."""
-    by_name: dict[str, dict[str, list[_TableNumber]]] = defaultdict(lambda: defaultdict(list))
-    for label, number in numbers:
-        by_name[number.name][label].append(number)
+    by_name: dict[str, dict[str, list[_MetricSample]]] = defaultdict(lambda: defaultdict(list))
+    for label, sample in labelled_samples:
+        by_name[sample.name][label].append(sample)
     for name, by_label in by_name.items():
         first = next(iter(by_label.values()))[0]
         family: Metric

@@ -33,9 +33,9 @@ from stream_app.app.observe.metrics.collectors import (
     LoadCollector,
     StoreCollector,
     TablesCollector,
-    callback_numbers,
-    compaction_numbers,
-    expiry_numbers,
+    callback_samples,
+    compaction_samples,
+    expiry_samples,
 )
 from stream_app.app.observe.metrics.health import OFFSET_REPORT_S
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
@@ -98,9 +98,9 @@ class JobMetrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.label, self.name = label, ""
         self.registry = CollectorRegistry()
-        self.compactions = TablesCollector(compaction_numbers)
-        self.maintenance = TablesCollector(expiry_numbers)
-        self.callbacks = TablesCollector(callback_numbers)
+        self.compactions = TablesCollector(compaction_samples)
+        self.maintenance = TablesCollector(expiry_samples)
+        self.callbacks = TablesCollector(callback_samples)
         self.source = SourceMetrics(self._gauge, clock or SystemClock(), look_s)
         self.store, self.jvm = StoreCollector(self.label), JvmCollector(self.label)
         self.disks, self.loads = DiskCollector(self.label, folders), LoadCollector()

@@ -240,13 +240,13 @@ class RecordReplay:
                     kafka_partition, rows, pa.array(offsets)
                 )
             fresh_rows.append(rows.filter(pa.array(is_fresh)))
-            overtaken_indexes = set(message_indices.tolist()) - set(
+            overtaken_indices = set(message_indices.tolist()) - set(
                 message_indices[is_fresh].tolist()
             )
             for index, record in enumerate(records):
                 if record.offset in reasons:
                     bad_records.append((record, reasons[record.offset]))
-                elif index in overtaken_indexes:
+                elif index in overtaken_indices:
                     outcomes.append((record, RecordOutcome.OVERTAKEN))
                 else:
                     outcomes.append((record, RecordOutcome.REPLAYED))

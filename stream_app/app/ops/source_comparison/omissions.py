@@ -79,7 +79,7 @@ class Omissions:
         if decoded.bad.num_rows:
             self.add_bad(decoded.bad)
         for column, sighting in decoded.drift.items():
-            place = _place(messages, sighting.first_position)
+            place = _place(messages, sighting.first_index)
             located = RecordSighting(sighting.record_count, *place)
             earlier_sighting = self._columns.get(column)
             self._columns[column] = (

@@ -32,8 +32,8 @@ class TableSide:
 
     Attributes:
         version: the version; the latest one moves with the table's commits.
-        keys, columns: columns of this table, with their indexes in the table that is compared.
-        has_all: whether `columns` are all columns of this table, at their own indexes.
+        keys, columns: columns of this table, with their indices in the table that is compared.
+        has_all: whether `columns` are all columns of this table, at their own indices.
     """
 
     table: FileStoreTable
@@ -46,8 +46,8 @@ class TableSide:
     def label(self) -> str:
         """The table's location and its snapshot."""
         table, snapshot = self._open()
-        number = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
-        return f"{table.location}, {number}"
+        version_text = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
+        return f"{table.location}, {version_text}"
 
     def total(self) -> RowSum | None:
         """Return the checksum in the snapshot, or None if it does not cover what readers get."""

@@ -112,9 +112,9 @@ class Bar:
     title: str
 
 
-def _bar_box(index: int, step: float, height: float) -> dict[str, float]:
+def _bar_box(bar_index: int, step: float, height: float) -> dict[str, float]:
     return {
-        "x": round(index * step, 2),
+        "x": round(bar_index * step, 2),
         "y": round(HEIGHT - height, 1),
         "width": round(0.8 * step, 2),
         "height": height,

@@ -41,7 +41,12 @@ from stream_app.cdc.wire.avro.avro_columns import avro_texts
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, cursor_over
 from stream_app.cdc.wire.avro.avro_references import avro_text
 from stream_app.cdc.wire.avro.avro_types import AvroType, avro_connect_field, parse_schema
-from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_number, schema_numbers
+from stream_app.cdc.wire.wire_format import (
+    avro_as_json,
+    groups_by_value,
+    schema_number_of,
+    schema_numbers_of,
+)
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
@@ -111,8 +116,8 @@ class AvroFactReader:
                 continue
             for slice_indices in _slices(indices):
                 part = values.take(pa.array(slice_indices))
-                timed_indices, numbers, broken_indices = schema.times(part)
-                parts.append((message_indices[slice_indices[timed_indices]], pa.array(numbers)))
+                timed_indices, times, broken_indices = schema.times(part)
+                parts.append((message_indices[slice_indices[timed_indices]], pa.array(times)))
                 # step 2: a loop over broken messages.
                 single_times = [
                     schema.time_of(part[row].as_py()) for row in broken_indices.tolist()
@@ -169,7 +174,7 @@ class AvroFactReader:
         try:
             if message is None:
                 return None
-            text = avro_text(self.schemas, schema_number(message))
+            text = avro_text(self.schemas, schema_number_of(message))
             payload = avro_as_json(message, text)
             return _wrap_in_envelope(payload, parse_schema(text)) if with_schema else payload
         except UnreadableRecordError:
@@ -177,10 +182,10 @@ class AvroFactReader:
 
     def _by_schema(self, values: pa.Array) -> Iterator[tuple[Int64s, _SchemaReader | str]]:
         """Yield the messages of each schema, or the reason why they cannot be read."""
-        for number, indices in by_number(schema_numbers(values)):
+        for schema_number, indices in groups_by_value(schema_numbers_of(values)):
             schema: _SchemaReader | str
             try:
-                text = avro_text(self.schemas, number)
+                text = avro_text(self.schemas, schema_number)
                 schema = _SchemaReader(text, parse_schema(text))
             except UnreadableRecordError as problem:
                 schema = str(problem)
@@ -212,17 +217,19 @@ class _SchemaReader:
     def origins_one_by_one(
         self, values: pa.Array, message_indices: Int32s
     ) -> tuple[dict[int, Origin], dict[int, str]]:
-        """Step 2: return position → source table, and position → why a message is unreadable."""
+        """Step 2: return index → source table, and index → why a message is unreadable."""
         origins: dict[int, Origin] = {}
         reasons: dict[int, str] = {}
-        for position, message in zip(message_indices.tolist(), values.to_pylist(), strict=True):
+        for message_index, message in zip(
+            message_indices.tolist(), values.to_pylist(), strict=True
+        ):
             try:
                 origin = origin_in(avro_as_json(message, self.text))
             except UnreadableRecordError as problem:
-                reasons[position] = str(problem)
+                reasons[message_index] = str(problem)
             else:
                 if origin is not None:
-                    origins[position] = origin
+                    origins[message_index] = origin
         return origins, reasons
 
     def times(self, values: pa.Array) -> tuple[Int64s, Int64s, Int64s]:
@@ -241,11 +248,15 @@ class _SchemaReader:
             time is None
             or time.avro_type is None
             or time.avro_type.kind != "long"
-            or time.numbers is None
+            or time.numeric_values is None
         ):
             return broken_indices[:0], broken_indices[:0], broken_indices
         is_intact = ~is_broken[time.indices]
-        return time.indices[is_intact], time.numbers[is_intact].astype(np.int64), broken_indices
+        return (
+            time.indices[is_intact],
+            time.numeric_values[is_intact].astype(np.int64),
+            broken_indices,
+        )
 
     def time_of(self, message: bytes) -> int | None:
         """Return the change time of one message; step 2."""

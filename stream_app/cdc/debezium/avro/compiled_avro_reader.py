@@ -60,16 +60,16 @@ class MessageTexts:
 def avro_images(
     is_parsed: Bools,
     texts: MessageTexts,
-    image_positions: tuple[Int64s, Int64s],
+    image_indices: tuple[Int64s, Int64s],
     wire_columns: Sequence[WireColumn],
 ) -> AvroImages:
     """Join the columns of m messages.
 
     Args:
-        image_positions: int64 [m], [m]; the row of each message's image before and after, or -1.
+        image_indices: int64 [m], [m]; the row of each message's image before and after, or -1.
         wire_columns: the columns of all images.
     """
-    before_at, after_at = image_positions
+    before_at, after_at = image_indices
     ops = ops_of(texts.ops, OPS_OF_LETTERS)
     suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
     for wire in wire_columns:

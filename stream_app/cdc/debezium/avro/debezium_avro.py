@@ -62,7 +62,7 @@ from stream_app.cdc.wire.registry_options import (
     registry_schemas,
     without_registry,
 )
-from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_numbers
+from stream_app.cdc.wire.wire_format import avro_as_json, groups_by_value, schema_numbers_of
 from stream_app.model.schema.data_type import RowType
 
 _NAME = "debezium-avro"
@@ -109,10 +109,10 @@ class DebeziumAvro(DebeziumJson):
         """
         values, message_indices = present_values(messages)
         outcome = self._new_outcome(messages)
-        for number, indices in by_number(schema_numbers(values)):  # step 1
-            schema_plan = self._plan(number)
+        for schema_number, indices in groups_by_value(schema_numbers_of(values)):  # step 1
+            schema_plan = self._plan(schema_number)
             if isinstance(schema_plan, _SchemaPlan):
-                outcome.learn_schemas({str(number): int(message_indices[indices[0]])})
+                outcome.learn_schemas({str(schema_number): int(message_indices[indices[0]])})
             schema_values = (
                 values if len(indices) == len(values) else values.take(pa.array(indices))
             )
@@ -128,18 +128,18 @@ class DebeziumAvro(DebeziumJson):
             self._settings.row_rules.schema, self._uncertain_changes(keyed_outcome)
         )
 
-    def _plan(self, number: int) -> _SchemaPlan | str:
+    def _plan(self, schema_number: int) -> _SchemaPlan | str:
         """Return the plan for a schema's messages, or the reason why they cannot be read."""
-        if number not in self._plans:
+        if schema_number not in self._plans:
             try:
-                text = avro_text(self._registry, number)
+                text = avro_text(self._registry, schema_number)
             except UnreadableRecordError as problem:
                 return str(problem)  # not stored: the registry may learn of the schema
             try:
-                self._plans[number] = self._plan_of_schema(text)
+                self._plans[schema_number] = self._plan_of_schema(text)
             except UnreadableRecordError as problem:
-                self._plans[number] = str(problem)
-        return self._plans[number]
+                self._plans[schema_number] = str(problem)
+        return self._plans[schema_number]
 
     def _plan_of_schema(self, text: str) -> _SchemaPlan:
         """Plan how the messages of a schema are read.
@@ -256,8 +256,8 @@ class DebeziumAvro(DebeziumJson):
             )
             for reading in schema_plan.readings
         ]
-        before_at, count = _image_positions(indices[0], is_intact, 0)
-        after_at, _ = _image_positions(indices[1], is_intact, count)
+        before_at, count = _image_indices(indices[0], is_intact, 0)
+        after_at, _ = _image_indices(indices[1], is_intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
         ops, connectors, *tables = (
@@ -293,15 +293,15 @@ class DebeziumAvro(DebeziumJson):
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []
-        read_positions: list[int] = []
-        for position, value in enumerate(values.to_pylist()):
+        read_indices: list[int] = []
+        for value_index, value in enumerate(values.to_pylist()):
             try:
                 texts.append(avro_as_json(value, schema_plan.text))
-                read_positions.append(position)
+                read_indices.append(value_index)
             except UnreadableRecordError as problem:
-                outcome.refuse({int(message_indices[position]): str(problem)})
+                outcome.refuse({int(message_indices[value_index]): str(problem)})
         result = read_values(pa.array(texts, pa.binary()), schema_plan.readings, self._settings)
-        outcome.add_one_by_one(result, message_indices[read_positions])
+        outcome.add_one_by_one(result, message_indices[read_indices])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Step 4: convert Avro keys to JSON objects with the names of their columns."""
@@ -311,9 +311,9 @@ class DebeziumAvro(DebeziumJson):
         if keys.null_count == len(keys):
             return messages
         key_objects, object_index = [b""], np.zeros(len(keys), np.int64)
-        for number, indices in by_number(schema_numbers(keys.fill_null(b""))):
+        for schema_number, indices in groups_by_value(schema_numbers_of(keys.fill_null(b""))):
             try:
-                fields = parse_schema(avro_text(self._registry, number)).fields
+                fields = parse_schema(avro_text(self._registry, schema_number)).fields
             except UnreadableRecordError:
                 continue  # a key that stays Avro proves nothing
             object_index[indices] = len(key_objects)
@@ -332,12 +332,12 @@ def _rows_of(root: AvroType) -> list[AvroType]:
     ]
 
 
-def _image_positions(indices: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
-    """Return the position of each intact message's image, or -1; and the next free position."""
-    image_positions: Int64s = np.full(len(is_intact), -1, np.int64)
+def _image_indices(indices: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
+    """Return the index of each intact message's image, or -1; and the next free index."""
+    image_indices: Int64s = np.full(len(is_intact), -1, np.int64)
     indices = indices[is_intact[indices]]
-    image_positions[indices] = first_row + np.arange(len(indices))
-    return image_positions[is_intact], first_row + len(indices)
+    image_indices[indices] = first_row + np.arange(len(indices))
+    return image_indices[is_intact], first_row + len(indices)
 
 
 def _parse_options(

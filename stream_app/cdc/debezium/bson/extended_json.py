@@ -98,18 +98,18 @@ def _double(value: Any) -> str:
     text = _checked_text(value)
     if text in _NO_NUMBERS:
         return text
-    number = float(_plain_number(text))
-    if not math.isfinite(number):  # 1e400, or another name of infinity
+    double = float(_plain_number(text))
+    if not math.isfinite(double):  # 1e400, or another name of infinity
         raise ValueError
-    return JsonNumber(java_double(number))
+    return JsonNumber(java_double(double))
 
 
 def _decimal_text(value: Any) -> str:
     text = _checked_text(value)
-    number = decimal.Decimal(_plain_number(text))
-    if number.is_finite():
-        return JsonNumber(str(number))
-    return "NaN" if number.is_nan() else "Infinity" if number > 0 else "-Infinity"
+    parsed_decimal = decimal.Decimal(_plain_number(text))
+    if parsed_decimal.is_finite():
+        return JsonNumber(str(parsed_decimal))
+    return "NaN" if parsed_decimal.is_nan() else "Infinity" if parsed_decimal > 0 else "-Infinity"
 
 
 def _date(value: Any) -> JsonNumber:

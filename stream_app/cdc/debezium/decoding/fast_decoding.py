@@ -63,11 +63,11 @@ class FastGroup(SchemaGroup):
     layout_chooser: LayoutChooser | None = None
 
     def learn_shape_at(
-        self, values: pa.Array, positions: Int64s, policy: ColumnPolicy
+        self, values: pa.Array, indices: Int64s, policy: ColumnPolicy
     ) -> RecordShape:
-        """Return the shape of the group, and learn it from the first values at these positions."""
+        """Return the shape of the group, and learn it from the first values at these indices."""
         return self.learn_shape(
-            values.take(pa.array(positions[:SAMPLE_ROWS])), policy, document_images_of
+            values.take(pa.array(indices[:SAMPLE_ROWS])), policy, document_images_of
         )
 
 
@@ -82,11 +82,11 @@ class DriftHashes(NamedTuple):
     """Hashes of how the columns of parsed records differ from the table's.
 
     Attributes:
-        positions: int64 [m]; the positions of the records among the values.
+        indices: int64 [m]; the indices of the records among the values.
         hashes: int64 [m]; see `image_columns.ImageColumns.drift_hashes`.
     """
 
-    positions: Int64s
+    indices: Int64s
     hashes: Int64s
 
 
@@ -107,17 +107,17 @@ def _decode_by_frames(
     framed_records = group.frames.find_framed(values)
     if framed_records is None:
         return None
-    shape = group.learn_shape_at(values, framed_records.positions, settings.policy)
+    shape = group.learn_shape_at(values, framed_records.indices, settings.policy)
     may_misread = are_too_deep(framed_records.images, NESTING_MAX - 1)
     may_misread |= may_be_misread(framed_records.images, has_decimals=shape.parses_decimals())
     if may_misread.any():
         framed_records = framed_records.without_images(may_misread)
-    positions = framed_records.positions
-    if len(positions) == 0:
+    indices = framed_records.indices
+    if len(indices) == 0:
         return None
-    part = values if len(positions) == len(values) else values.take(pa.array(positions))
+    part = values if len(indices) == len(values) else values.take(pa.array(indices))
     result = decode_framed(part, framed_records, shape, settings)
-    return None if result is None else ColumnarPart(positions, result)
+    return None if result is None else ColumnarPart(indices, result)
 
 
 def _decode_by_machine_code(
@@ -130,8 +130,8 @@ def _decode_by_machine_code(
     tails = None
     if group.shape is None or not group.shape.is_flat:
         tails = group.frames.tails(values)
-    positions = np.arange(len(values)) if tails is None else tails.positions
-    shape = group.learn_shape_at(values, positions, settings.policy)
+    indices = np.arange(len(values)) if tails is None else tails.indices
+    shape = group.learn_shape_at(values, indices, settings.policy)
     if shape.is_flat:
         decode = partial(_decode_flat, values)
     elif tails is not None:
@@ -140,14 +140,14 @@ def _decode_by_machine_code(
         return None
     layout = chooser.take_layout(
         shape,
-        partial(_layout_of, values, positions[:SAMPLE_ROWS], shape, settings, chooser.layout_class),
+        partial(_layout_of, values, indices[:SAMPLE_ROWS], shape, settings, chooser.layout_class),
     )
     return None if layout is None else decode(LaidOutShape(shape, layout), settings, chooser)
 
 
 def _layout_of(
     values: pa.Array,
-    positions: Int64s,
+    indices: Int64s,
     shape: RecordShape,
     settings: DecodeSettings,
     layout_class: type[ImageLayout],
@@ -165,7 +165,7 @@ def _layout_of(
     shortest_placeholder = min(map(len, settings.placeholder.binaries))
     order = dict.fromkeys(
         name
-        for images in _images_in(values.take(pa.array(positions)).to_pylist())
+        for images in _images_in(values.take(pa.array(indices)).to_pylist())
         for image in (*images.befores, *images.afters)
         for name in image
     )
@@ -191,19 +191,19 @@ def _decode_envelopes(
 ) -> ColumnarPart | None:
     """Decode envelopes by the images before their known tails."""
     shape, layout = laid_out
-    starts = offsets_of(values)[tails.positions].astype(np.int64)
+    starts = offsets_of(values)[tails.indices].astype(np.int64)
     images = chooser.accept_parsed(layout.parse(bytes_of(values), starts, tails.tail_starts))
     if images is None or not len(images.columns[0]):
         return None
     selection = slice(None) if images.is_parsed.all() else images.is_parsed
-    positions, ops, codes = tails.positions[selection], tails.ops[selection], tails.codes[selection]
-    image_positions = images.before_at[selection], images.after_at[selection]
+    indices, ops, codes = tails.indices[selection], tails.ops[selection], tails.codes[selection]
+    image_indices = images.before_at[selection], images.after_at[selection]
     parsed_images = framed_images(
-        tails.frames, codes, ops, image_positions, shape, images.columns, settings
+        tails.frames, codes, ops, image_indices, shape, images.columns, settings
     )
-    drift_hashes = DriftHashes(positions, images.drift_hashes[selection])
+    drift_hashes = DriftHashes(indices, images.drift_hashes[selection])
     result = _result_by_hashes(values, drift_hashes, parsed_images, shape, settings)
-    return ColumnarPart(positions, result)
+    return ColumnarPart(indices, result)
 
 
 def _decode_flat(
@@ -219,17 +219,17 @@ def _decode_flat(
     )
     if parsed_rows is None:
         return None
-    positions = np.flatnonzero(parsed_rows.is_parsed)
-    part = values if len(positions) == len(values) else values.take(pa.array(positions))
+    indices = np.flatnonzero(parsed_rows.is_parsed)
+    part = values if len(indices) == len(values) else values.take(pa.array(indices))
     count = len(shape.readings)
     texts = dict(zip(flat_fields(settings), parsed_rows.columns[count:], strict=True))
     parsed_images = flat_images(part, parsed_rows.columns[:count], texts, shape, settings)
-    hashes = parsed_rows.drift_hashes[positions]
+    hashes = parsed_rows.drift_hashes[indices]
     # The image of a delete is that before the change, which may lack columns.
     hashes = np.where(parsed_images.images.has_before, hashes * _BEFORE_FACTOR, hashes)
-    drift_hashes = DriftHashes(positions, hashes)
+    drift_hashes = DriftHashes(indices, hashes)
     result = _result_by_hashes(values, drift_hashes, parsed_images, shape, settings)
-    return ColumnarPart(positions, result)
+    return ColumnarPart(indices, result)
 
 
 def _result_by_hashes(
@@ -246,7 +246,7 @@ def _result_by_hashes(
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
         hashes = np.where(image_rows.suspects, 0, drift_hashes.hashes)
-        drift = _drift_of(values, DriftHashes(drift_hashes.positions, hashes), settings.policy)
+        drift = _drift_of(values, DriftHashes(drift_hashes.indices, hashes), settings.policy)
     return ColumnarResult(image_rows, questions, drift)
 
 
@@ -254,11 +254,11 @@ def _drift_of(
     values: pa.Array, drift_hashes: DriftHashes, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
     """Return the unknown and missing columns, read from one record of each sum of hashes."""
-    positions, hashes = drift_hashes
+    indices, hashes = drift_hashes
     sightings: dict[DriftedColumn, Sighting] = {}
     differing_indices = np.flatnonzero(hashes)
     _, firsts, counts = np.unique(hashes[differing_indices], return_index=True, return_counts=True)
     for first, count in zip(differing_indices[firsts].tolist(), counts.tolist(), strict=True):
-        for images in _images_in([values[int(positions[first])].as_py()]):
+        for images in _images_in([values[int(indices[first])].as_py()]):
             add_sighting(sightings, images.drift(policy.columns), Sighting(count, first))
     return policy.reported(sightings)

@@ -70,7 +70,7 @@ class FramedRecords:
     """The m records among n values that have a known frame, and their s images.
 
     Attributes:
-        positions: int64 [m]; the positions of their values, ascending.
+        indices: int64 [m]; the indices of their values, ascending.
         images: binary [s]; presumably one object each, in the order of the records, before and
             after.
         has_before, has_after: bool [m].
@@ -78,7 +78,7 @@ class FramedRecords:
         codes: int64 [m]; the index of each record's frame in `frames`.
     """
 
-    positions: Int64s
+    indices: Int64s
     images: pa.Array
     has_before: Bools
     has_after: Bools
@@ -88,13 +88,13 @@ class FramedRecords:
 
     @property
     def first_images(self) -> Int64s:
-        """The position of each record's first image, and s at the end: int64 [m + 1]."""
-        firsts = np.zeros(len(self.positions) + 1, np.int64)
+        """The index of each record's first image, and s at the end: int64 [m + 1]."""
+        firsts = np.zeros(len(self.indices) + 1, np.int64)
         np.cumsum(self.has_before.astype(np.int8) + self.has_after, out=firsts[1:])
         return firsts
 
-    def image_positions(self) -> tuple[Int64s, Int64s]:
-        """Return the positions of each record's two images, -1 without one: int64 [m] each."""
+    def image_indices(self) -> tuple[Int64s, Int64s]:
+        """Return the indices of each record's two images, -1 without one: int64 [m] each."""
         firsts = self.first_images[:-1]
         before = np.where(self.has_before, firsts, -1)
         return before, np.where(self.has_after, firsts + self.has_before, -1)
@@ -103,7 +103,7 @@ class FramedRecords:
         """Return the bytes of each record's images, concatenated without a copy: binary [m]."""
         offsets = offsets_of(self.images)[self.first_images].astype(np.int32)
         buffers = [None, pa.py_buffer(offsets), self.images.buffers()[2]]
-        return pa.Array.from_buffers(pa.binary(), len(self.positions), buffers)
+        return pa.Array.from_buffers(pa.binary(), len(self.indices), buffers)
 
     def without_images(self, is_excluded: Bools) -> FramedRecords:
         """Return the records without excluded images; `is_excluded` is bool [s]."""
@@ -111,7 +111,7 @@ class FramedRecords:
         is_kept = excluded_counts[1:] == excluded_counts[:-1]
         firsts = self.first_images
         return FramedRecords(
-            positions=self.positions[is_kept],
+            indices=self.indices[is_kept],
             images=self.images.filter(pa.array(np.repeat(is_kept, np.diff(firsts)))),
             has_before=self.has_before[is_kept],
             has_after=self.has_after[is_kept],
@@ -126,13 +126,13 @@ class FramedTails:
     """The m records among n values that end like a known frame.
 
     Attributes:
-        positions: int64 [m]; the positions of their values, ascending.
+        indices: int64 [m]; the indices of their values, ascending.
         ops: uint8 [m]; one lower-case letter per record.
         codes: int64 [m]; the index of each record's frame in `frames`.
         tail_starts: int64 [m]; where each tail begins in the bytes of the values.
     """
 
-    positions: Int64s
+    indices: Int64s
     tail_starts: Int64s
     ops: Ops
     codes: Int64s
@@ -158,7 +158,7 @@ class KnownFrames:
 
             values       [{"before":null,"after":{"k":1}T, {"before":{"k":1},"after":{"k":2}T,
                           {"before":{"k":2},"after":nullT, {"after":{"k":3}}]
-            positions    [0, 1, 2]
+            indices      [0, 1, 2]
             images       [{"k":1}, {"k":1}, {"k":2}, {"k":2}]
             has_before   [F, T, T]
             has_after    [T, T, F]
@@ -171,7 +171,7 @@ class KnownFrames:
         framed_count = 0
         for first_row, block_offsets in _blocks(offsets):
             framed_blocks.append(self._framed_block(data, block_offsets, first_row))
-            framed_count += len(framed_blocks[-1].tails.positions)
+            framed_count += len(framed_blocks[-1].tails.indices)
             if 2 * framed_count < first_row + len(block_offsets) - 1:
                 self._keep_most_frequent([framed_block.tails for framed_block in framed_blocks])
                 return None
@@ -182,7 +182,7 @@ class KnownFrames:
             return None
         self._keep_most_frequent([tails])
         return FramedRecords(
-            positions=tails.positions,
+            indices=tails.indices,
             images=slices_of(data, bounds[:, 0::2][is_image], bounds[:, 1::2][is_image]),
             has_before=is_image[:, 0],
             has_after=is_image[:, 1],
@@ -203,7 +203,7 @@ class KnownFrames:
         all_tails: list[FramedTails] = []
         for first_row, block_offsets in _blocks(offsets):
             all_tails.append(self._block_tails(data, block_offsets, first_row))
-            if 2 * len(all_tails[-1].positions) < len(block_offsets) - 1:
+            if 2 * len(all_tails[-1].indices) < len(block_offsets) - 1:
                 self._keep_most_frequent(all_tails)
                 return None
         tails = self._join_tails(all_tails)
@@ -213,12 +213,12 @@ class KnownFrames:
     def _framed_block(self, data: Bytes, offsets: Int64s, first_row: int) -> _FramedBlock:
         """Find the records with a known tail and images among the values of a block."""
         tails = self._block_tails(data, offsets, first_row)
-        heads, has_head = find_heads(data, offsets[tails.positions - first_row], tails.tail_starts)
+        heads, has_head = find_heads(data, offsets[tails.indices - first_row], tails.tail_starts)
         if has_head.all():
             return _FramedBlock(tails, heads)
         tails = replace(
             tails,
-            positions=tails.positions[has_head],
+            indices=tails.indices[has_head],
             tail_starts=tails.tail_starts[has_head],
             ops=tails.ops[has_head],
             codes=tails.codes[has_head],
@@ -230,7 +230,7 @@ class KnownFrames:
 
         Args:
             offsets: int64 [n + 1]; of the block's values in the data.
-            first_row: the position of the block's first value.
+            first_row: the index of the block's first value.
         """
         codes = self._frame_codes(data, offsets)
         indices = np.flatnonzero(codes >= 0)
@@ -239,7 +239,7 @@ class KnownFrames:
         op_positions = np.array([frame.op_position for frame in frames], np.int64)
         tail_starts = offsets[1:][indices] - tail_lengths[codes]
         return FramedTails(
-            positions=indices + first_row,
+            indices=indices + first_row,
             tail_starts=tail_starts,
             ops=data[tail_starts + op_positions[codes]],
             codes=codes,
@@ -275,7 +275,7 @@ class KnownFrames:
 
     def _join_tails(self, all_tails: Sequence[FramedTails]) -> FramedTails:
         return FramedTails(
-            positions=np.concatenate([tails.positions for tails in all_tails]),
+            indices=np.concatenate([tails.indices for tails in all_tails]),
             tail_starts=np.concatenate([tails.tail_starts for tails in all_tails]),
             ops=np.concatenate([tails.ops for tails in all_tails]),
             codes=np.concatenate([tails.codes for tails in all_tails]),
@@ -298,7 +298,7 @@ class _FramedBlock:
 
 
 def _blocks(offsets: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """Yield the position of each block's first value and the offsets of its values.
+    """Yield the index of each block's first value and the offsets of its values.
 
     It yields at least one block.
     """

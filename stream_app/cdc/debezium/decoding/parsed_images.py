@@ -117,7 +117,7 @@ def framed_images(
     frames: Sequence[RecordFrame],
     codes: Int64s,
     ops: Ops,
-    image_positions: tuple[Int64s, Int64s],
+    image_indices: tuple[Int64s, Int64s],
     shape: RecordShape,
     columns: Sequence[pa.Array],
     settings: DecodeSettings,
@@ -126,10 +126,10 @@ def framed_images(
 
     Args:
         codes: int64 [n]; the index of each record's frame in `frames`.
-        image_positions: int64 [n], [n]; the row of each record's image before and after, or -1.
+        image_indices: int64 [n], [n]; the row of each record's image before and after, or -1.
         columns: for each of the table's columns an array of all images.
     """
-    before_at, after_at = image_positions
+    before_at, after_at = image_indices
     images = StackedImages(
         ops=ops,
         before_at=before_at,
@@ -180,11 +180,11 @@ def flat_images(
     is_deleted = bools_of(pc.equal(texts[DELETED_FIELD], "true"))
     ops = np.where(is_deleted, np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
-    image_positions = np.arange(len(values))
+    image_indices = np.arange(len(values))
     images = StackedImages(
         ops=ops,
-        before_at=np.where(is_delete, image_positions, -1),
-        after_at=np.where(is_delete, -1, image_positions),
+        before_at=np.where(is_delete, image_indices, -1),
+        after_at=np.where(is_delete, -1, image_indices),
         json_kinds=shape.json_kinds,
         columns=columns,
         suspects=suspects,

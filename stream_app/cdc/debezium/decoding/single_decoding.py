@@ -36,17 +36,17 @@ def read_values(
     result = DebeziumOneByOneResult(question_by_record=question_by_record)
     keys = frozenset(reading.name for reading in readings if reading.is_key)
 
-    def read_value(position: int, value: bytes) -> Change | Truncate | NoRow | None:
+    def read_value(value_index: int, value: bytes) -> Change | Truncate | NoRow | None:
         record = read_record(value, settings.policy.columns, keys)
         if isinstance(record, EnvelopedRecord):
-            result.enveloped.append((position, record))
+            result.enveloped.append((value_index, record))
             return None
         if not isinstance(record, RowRecord):
             return record
         if settings.policy.refusal(record.drift) is None:
             record = _restore_unchanged(record, readings, settings)
             if question := question_of(settings.key_rules, record):
-                question_by_record[position] = question
+                question_by_record[value_index] = question
         return Change((record,), record.table, record.drift)
 
     changes = result.read_changes(values, read_value, settings.policy)

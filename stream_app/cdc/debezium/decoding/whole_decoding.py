@@ -72,7 +72,7 @@ def decode_framed(
         framed_records.frames,
         framed_records.codes,
         framed_records.ops,
-        framed_records.image_positions(),
+        framed_records.image_indices(),
         shape,
         columns,
         settings,
@@ -107,7 +107,7 @@ def _inner_names(images: StackedImages) -> Int64s:
     for column in images.columns:
         if pa.types.is_struct(column.type):
             name_counts = np.append(column.type.num_fields * valid_of(column), 0)
-            # The position -1 of a missing image is that of the last count, which is 0.
+            # The index -1 of a missing image is that of the last count, which is 0.
             inner_names += name_counts[images.before_at] + name_counts[images.after_at]
     return inner_names
 

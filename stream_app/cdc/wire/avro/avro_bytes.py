@@ -15,7 +15,7 @@ _FIXED_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
 def check_avro(root: AvroType, body: bytes) -> None:
-    """Check indexes and numbers; the value's end and its texts are left to fastavro.
+    """Check indices and numbers; the value's end and its texts are left to fastavro.
 
     Raises:
         ValueError: the bytes are not a value of the type.
@@ -82,16 +82,16 @@ def _index(body: bytes, byte_offset: int, count: int) -> tuple[int, int]:
 
 def _long(body: bytes, byte_offset: int) -> tuple[int, int]:
     """Return a number of variable length, zigzag, and the byte offset after it."""
-    number = shift = 0
+    value = shift = 0
     while True:
         byte = body[byte_offset]
         byte_offset += 1
-        number |= (byte & 0x7F) << shift
+        value |= (byte & 0x7F) << shift
         if byte < 0x80:
             break
         shift += 7
         if shift >= 7 * _VARINT_BYTES_MAX:
             raise ValueError(f"a number has more than {_VARINT_BYTES_MAX} bytes")
-    if number >> 64:
+    if value >> 64:
         raise ValueError("a number has more than 64 bits")
-    return (number >> 1) ^ -(number & 1), byte_offset
+    return (value >> 1) ^ -(value & 1), byte_offset

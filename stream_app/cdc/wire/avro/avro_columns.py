@@ -35,7 +35,7 @@ class AvroLeaf(Protocol):
         """The type of the values."""
         ...
 
-    def numbers(self) -> pa.Array:
+    def numeric_values(self) -> pa.Array:
         """Return numbers, truth values or enums: int64, boolean, float or double [m]."""
         ...
 
@@ -53,10 +53,10 @@ class _IntactValues:
     values: AvroValues
     is_intact: Bools
 
-    def numbers(self) -> pa.Array:
+    def numeric_values(self) -> pa.Array:
         """See `AvroLeaf`."""
-        assert self.values.numbers is not None
-        return pa.array(self.values.numbers[self.is_intact[self.values.indices]])
+        assert self.values.numeric_values is not None
+        return pa.array(self.values.numeric_values[self.is_intact[self.values.indices]])
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
@@ -239,8 +239,8 @@ def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
 
 def _numbers_as(data_type: pa.DataType) -> AsWire:
     def as_wire(leaf: AvroLeaf) -> pa.Array:
-        numbers = leaf.numbers()
-        return numbers if numbers.type == data_type else numbers.cast(data_type, safe=False)
+        values = leaf.numeric_values()
+        return values if values.type == data_type else values.cast(data_type, safe=False)
 
     return as_wire
 
@@ -252,8 +252,10 @@ def _string_texts(leaf: AvroLeaf) -> pa.Array:
 
 def _enum_texts(leaf: AvroLeaf) -> pa.Array:
     symbols = pa.array(leaf.avro_type.symbols, pa.string())
-    numbers = leaf.numbers().fill_null(-1).to_numpy()
-    return values_at(symbols, np.where(numbers < len(symbols), np.maximum(numbers, -1), -1))
+    symbol_indices = leaf.numeric_values().fill_null(-1).to_numpy()
+    return values_at(
+        symbols, np.where(symbol_indices < len(symbols), np.maximum(symbol_indices, -1), -1)
+    )
 
 
 def leaf_texts(leaf: AvroLeaf) -> pa.Array:

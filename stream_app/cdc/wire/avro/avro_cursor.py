@@ -39,26 +39,26 @@ class AvroValues:
         avro_type: the type of the values, never a union; None for values of several types, which
             are not read.
         indices: int64 [m]; those of the messages, ascending.
-        numbers: the values of numbers, truth values or enums: [m].
+        numeric_values: the values of numbers, truth values or enums: [m].
         starts, lengths: int64 [m]; the places of bytes and texts in the cursor's buffer.
         fields: the fields of a record, by name.
     """
 
     avro_type: AvroType | None
     indices: Int64s
-    numbers: npt.NDArray[np.generic] | None = None
+    numeric_values: npt.NDArray[np.generic] | None = None
     starts: Int64s | None = None
     lengths: Int64s | None = None
     fields: dict[str, AvroValues] = field(default_factory=dict)
 
 
-def from_zigzag(numbers: npt.NDArray[np.uint64]) -> Int64s:
+def from_zigzag(encoded_values: npt.NDArray[np.uint64]) -> Int64s:
     """Return signed numbers from their zigzag encoding: int64 [n].
 
     The encoding folds the sign into the lowest bit.
     """
     lowest = np.uint64(1)
-    return ((numbers >> lowest) ^ (~(numbers & lowest) + lowest)).view(np.int64)
+    return ((encoded_values >> lowest) ^ (~(encoded_values & lowest) + lowest)).view(np.int64)
 
 
 def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroValues]:
@@ -137,12 +137,12 @@ class ValueCursor:
                 return AvroValues(avro_type, indices, starts=starts, lengths=lengths)
 
     def _read_union(self, avro_type: AvroType, indices: Int64s) -> AvroValues:
-        branch_numbers = self._read_longs(indices)
-        is_branch = (branch_numbers >= 0) & (branch_numbers < len(avro_type.branches))
+        branch_indices = self._read_longs(indices)
+        is_branch = (branch_indices >= 0) & (branch_indices < len(avro_type.branches))
         self._mark_broken(indices[~is_branch])
         values = []
-        for number, branch in enumerate(avro_type.branches):
-            branch_rows = indices[branch_numbers == number]
+        for branch_index, branch in enumerate(avro_type.branches):
+            branch_rows = indices[branch_indices == branch_index]
             if branch.kind != "null" and len(branch_rows):
                 values.append(self.read(branch, branch_rows))
         if len(values) == 1:
@@ -175,13 +175,13 @@ class ValueCursor:
         positions = self.positions[indices]
         first = self._data[positions]
         positions = positions + 1
-        numbers = (first & 0x7F).astype(np.uint64)
+        values = (first & 0x7F).astype(np.uint64)
         unfinished_indices = np.flatnonzero(first >= 0x80)
         for byte_number in range(1, _VARINT_BYTES_MAX):
             if not len(unfinished_indices):
                 break
             next_byte = self._data[np.minimum(positions[unfinished_indices], self._limit)]
-            numbers[unfinished_indices] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
+            values[unfinished_indices] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
                 7 * byte_number
             )
             positions[unfinished_indices] += 1
@@ -193,7 +193,7 @@ class ValueCursor:
             )
         self.positions[indices] = np.minimum(positions, self._limit)
         self._mark_broken(indices[unfinished_indices])  # more than 64 bits
-        return numbers
+        return values
 
     def _skip_blocks(self, avro_type: AvroType, indices: Int64s) -> None:
         """Skip an array or a map: blocks of items, of which the last is empty."""

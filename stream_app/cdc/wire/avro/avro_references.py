@@ -21,17 +21,17 @@ _ITEM_KEYS = frozenset(["items", "values"])
 _SHOWN_MAX = 160
 
 
-def avro_text(schemas: Schemas, number: int) -> str:
+def avro_text(schemas: Schemas, schema_number: int) -> str:
     """Return the text of a schema of Avro.
 
     Args:
-        number: -1 stands for messages that are not in the wire format.
+        schema_number: -1 stands for messages that are not in the wire format.
 
     Raises:
         UnreadableRecordError: the registry has no schema of this number.
         SourceError: no registry answers.
     """
-    registered_schema = schemas.schema(number)
+    registered_schema = schemas.schema(schema_number)
     registered_schema.check(SchemaKind.AVRO)
     return (
         _joined_text(registered_schema) if registered_schema.references else registered_schema.text

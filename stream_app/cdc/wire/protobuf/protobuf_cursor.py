@@ -36,7 +36,7 @@ _NANOS = 10**9
 _SECONDS_MAX = 9_000_000_000
 """Later moments have no nanoseconds in 64 bits; the reader of single messages refuses them."""
 PATH_MAX = 8
-"""The most indexes of a message's type: a type within a type within a type, and so on."""
+"""The most indices of a message's type: a type within a type within a type, and so on."""
 _UINT32 = np.uint64(2**32 - 1)
 _FIXED = {
     FieldKind.FIXED32: "<u4",
@@ -52,7 +52,7 @@ _NANOS_FIELD = ProtobufField("nanos", 2, FieldKind.INT32, has_presence=False)
 
 
 def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
-    """Return a cursor in messages of the wire format, binary [n], at the indexes of their type."""
+    """Return a cursor in messages of the wire format, binary [n], at the indices of their type."""
     offsets = offsets_of(messages).astype(np.int64)
     starts = np.minimum(offsets[:-1] + HEAD.size, offsets[1:])
     return ProtobufCursor(bytes_of(messages)[: offsets[-1]], starts, offsets[1:])
@@ -62,7 +62,7 @@ class ProtobufCursor(ValueCursor):
     """A cursor over the fields of n messages, from the positions where they begin."""
 
     def read_paths(self) -> Int64s:
-        """Read the indexes of each message's type: int64 [n, PATH_MAX], -1 behind the last."""
+        """Read the indices of each message's type: int64 [n, PATH_MAX], -1 behind the last."""
         all_indices = np.arange(len(self.positions))
         indices = all_indices[self.positions < self._ends]
         paths: Int64s = np.full((len(self.positions), PATH_MAX), -1, np.int64)
@@ -83,20 +83,22 @@ class ProtobufCursor(ValueCursor):
 
     def read_fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
         """Read all messages to their ends, and return the values of these fields, by name."""
-        values_by_number = {field.number: _FieldValues(field, self.positions) for field in fields}
+        values_by_field_number = {
+            field.field_number: _FieldValues(field, self.positions) for field in fields
+        }
         indices = np.flatnonzero(self.positions < self._ends)
         for _ in range(_STEPS_MAX):
             if not len(indices):
                 break
             tags = self._read_varints(indices)
             for tag in np.unique(tags).tolist():  # mostly one
-                self._read_field(int(tag), indices[tags == tag], values_by_number)
+                self._read_field(int(tag), indices[tags == tag], values_by_field_number)
             indices = indices[self.positions[indices] < self._ends[indices]]
         self._mark_broken(indices)
-        self._leave_choices(values_by_number.values())
+        self._leave_choices(values_by_field_number.values())
         return {
             field_values.field.name: field_values.values()
-            for field_values in values_by_number.values()
+            for field_values in values_by_field_number.values()
         }
 
     def _leave_choices(self, fields: Iterable[_FieldValues]) -> None:
@@ -116,11 +118,11 @@ class ProtobufCursor(ValueCursor):
                 members_of_choice[choice] = other_members | field_values.is_present
 
     def _read_field(
-        self, tag: int, indices: Int64s, values_by_number: Mapping[int, _FieldValues]
+        self, tag: int, indices: Int64s, values_by_field_number: Mapping[int, _FieldValues]
     ) -> None:
-        number, wire_type = tag >> 3, tag & 7
-        field_values = values_by_number.get(number)
-        if number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
+        field_number, wire_type = tag >> 3, tag & 7
+        field_values = values_by_field_number.get(field_number)
+        if field_number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
             self._mark_broken(indices)
         elif field_values is not None and field_values.field.kind is FieldKind.OTHER:
             field_values.is_present[indices] = True
@@ -151,16 +153,15 @@ class ProtobufCursor(ValueCursor):
     def _read_number_field(self, field_values: _FieldValues, indices: Int64s) -> None:
         field_kind = field_values.field.kind
         if field_kind.wire_type == WIRE_VARINT:
-            numbers = _varint_numbers(field_kind, self._read_varints(indices))
+            values = _varint_values(field_kind, self._read_varints(indices))
         else:
             size = 8 if field_kind.wire_type == WIRE_64 else 4
-            numbers = np.ascontiguousarray(self._read_bytes(indices, size)).view(
-                _FIXED[field_kind]
-            )[:, 0]
+            data = np.ascontiguousarray(self._read_bytes(indices, size))
+            values = data.view(_FIXED[field_kind])[:, 0]
         if field_kind in (FieldKind.UINT64, FieldKind.FIXED64):
             # A signed number of 64 bits cannot hold these.
-            self._mark_broken(indices[numbers.view(np.int64) < 0])
-        field_values.put(indices, numbers)
+            self._mark_broken(indices[values.view(np.int64) < 0])
+        field_values.put(indices, values)
 
     def _read_bytes_field(self, field_values: _FieldValues, indices: Int64s) -> None:
         """Read values with a length: texts, bytes, wrappers, and timestamps as nanoseconds."""
@@ -181,7 +182,8 @@ class ProtobufCursor(ValueCursor):
             field_values.put_inner(indices, values[wrapped_field.name])
             return
         seconds, nanos = (
-            np.asarray(values[field.name].numbers, np.int64) for field in (_SECONDS, _NANOS_FIELD)
+            np.asarray(values[field.name].numeric_values, np.int64)
+            for field in (_SECONDS, _NANOS_FIELD)
         )
         is_too_far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS)
         self._mark_broken(indices[is_too_far])
@@ -192,7 +194,7 @@ class ProtobufCursor(ValueCursor):
         return ProtobufCursor(self._data, starts, ends, is_padded=True)
 
 
-def _varint_numbers(field_kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
+def _varint_values(field_kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
     match field_kind:
         case FieldKind.BOOL:
             truth_values: Bools = raw != 0
@@ -204,8 +206,8 @@ def _varint_numbers(field_kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.N
         case FieldKind.UINT32:
             return raw.astype(np.uint32).astype(np.int64)
         case _:
-            numbers: Int64s = raw.view(np.int64)
-            return numbers
+            signed_values: Int64s = raw.view(np.int64)
+            return signed_values
 
 
 class _FieldValues:
@@ -221,15 +223,15 @@ class _FieldValues:
         self.is_present: Bools = np.zeros(count, np.bool_)
         value_field = field.inner or field
         self._value_field = value_field
-        self._numbers: npt.NDArray[Any] = np.zeros(
+        self._numeric_values: npt.NDArray[Any] = np.zeros(
             count, _DTYPES.get(value_field.kind.avro, np.int64)
         )
         self._starts, self._lengths = starts.copy(), np.zeros(count, np.int64)
 
-    def put(self, indices: Int64s, numbers: npt.NDArray[np.generic]) -> None:
+    def put(self, indices: Int64s, values: npt.NDArray[np.generic]) -> None:
         """Take numbers, truth values or an enum's numbers."""
         self.is_present[indices] = True
-        self._numbers[indices] = numbers
+        self._numeric_values[indices] = values
 
     def put_bytes(self, indices: Int64s, starts: Int64s, lengths: Int64s) -> None:
         """Take texts or bytes."""
@@ -239,8 +241,8 @@ class _FieldValues:
     def put_inner(self, indices: Int64s, values: AvroValues) -> None:
         """Take the values within wrappers, one of each."""
         self.is_present[indices] = True
-        if values.numbers is not None:
-            self._numbers[indices] = values.numbers
+        if values.numeric_values is not None:
+            self._numeric_values[indices] = values.numeric_values
         if values.starts is not None and values.lengths is not None:
             self._starts[indices], self._lengths[indices] = values.starts, values.lengths
 
@@ -259,10 +261,14 @@ class _FieldValues:
             return AvroValues(
                 avro_type, indices, None, self._starts[indices], self._lengths[indices]
             )
-        numbers = self._numbers[indices]
+        numeric_values = self._numeric_values[indices]
         if self._value_field.kind is FieldKind.ENUM:
             symbols = np.array([*self._value_field.symbols], np.int64)
             order = np.argsort(symbols)
-            symbol_indices = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
-            numbers = np.where(symbols[order][symbol_indices] == numbers, order[symbol_indices], -1)
-        return AvroValues(avro_type, indices, numbers)
+            symbol_indices = np.minimum(
+                np.searchsorted(symbols[order], numeric_values), len(symbols) - 1
+            )
+            numeric_values = np.where(
+                symbols[order][symbol_indices] == numeric_values, order[symbol_indices], -1
+            )
+        return AvroValues(avro_type, indices, numeric_values)

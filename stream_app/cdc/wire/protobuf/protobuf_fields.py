@@ -78,7 +78,7 @@ class ProtobufField:
     """
 
     name: str
-    number: int
+    field_number: int
     kind: FieldKind
     _: KW_ONLY
     has_presence: bool
@@ -113,24 +113,31 @@ def protobuf_fields_of(message: Any) -> Iterator[ProtobufField]:
 
 def _protobuf_field(descriptor: Any) -> ProtobufField:
     """Return a field; the kind `OTHER` leaves its values to the reader of single messages."""
-    name, number = descriptor.name, descriptor.number
+    name, field_number = descriptor.name, descriptor.number
     is_message = descriptor.message_type is not None
     choice = descriptor.containing_oneof.name if descriptor.containing_oneof else ""
     if descriptor.is_repeated:
         is_map = is_message and descriptor.message_type.GetOptions().map_entry
-        return ProtobufField(name, number, FieldKind.OTHER, has_presence=False, is_list=not is_map)
+        return ProtobufField(
+            name, field_number, FieldKind.OTHER, has_presence=False, is_list=not is_map
+        )
     if is_message:
         full_name = descriptor.message_type.full_name
         if full_name == _TIMESTAMP:
             return ProtobufField(
-                name, number, FieldKind.TIMESTAMP, has_presence=True, choice=choice
+                name, field_number, FieldKind.TIMESTAMP, has_presence=True, choice=choice
             )
         if full_name in _WRAPPERS:
             inner_field = _protobuf_field(descriptor.message_type.fields[0])
             return ProtobufField(
-                name, number, FieldKind.WRAPPER, has_presence=True, inner=inner_field, choice=choice
+                name,
+                field_number,
+                FieldKind.WRAPPER,
+                has_presence=True,
+                inner=inner_field,
+                choice=choice,
             )
-        return ProtobufField(name, number, FieldKind.OTHER, has_presence=True, choice=choice)
+        return ProtobufField(name, field_number, FieldKind.OTHER, has_presence=True, choice=choice)
     field_kind = _KINDS.get(descriptor.type, FieldKind.OTHER)
     symbols: dict[int, str] = {}
     if field_kind is FieldKind.ENUM:
@@ -139,7 +146,7 @@ def _protobuf_field(descriptor: Any) -> ProtobufField:
     has_default = descriptor.has_presence and bool(descriptor.has_default_value)
     return ProtobufField(
         name,
-        number,
+        field_number,
         field_kind,
         has_presence=descriptor.has_presence,
         symbols=symbols,

@@ -46,23 +46,23 @@ def check_protoc(name: str) -> None:
         )
 
 
-def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
+def message_class(schemas: Schemas, schema_number: int, path: Sequence[int]) -> Any:
     """Return the class of messages of a schema.
 
     Args:
-        number: -1 stands for messages that are not in the wire format.
+        schema_number: -1 stands for messages that are not in the wire format.
         path: the index of the message's type, and of types within.
 
     Raises:
         UnreadableRecordError: the schema has no such message.
         SourceError: no registry answers.
     """
-    registered_schema = schemas.schema(number)
+    registered_schema = schemas.schema(schema_number)
     registered_schema.check(SchemaKind.PROTOBUF)
     if not path:
         raise UnreadableRecordError(
-            f"is not Protobuf of schema {number}: it has no index of a message's type, or more "
-            f"than {PATH_MAX}"
+            f"is not Protobuf of schema {schema_number}: it has no index of a message's type, or "
+            f"more than {PATH_MAX}"
         )
     compiled = _compile(registered_schema)
     if isinstance(compiled, str):
@@ -75,7 +75,7 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
         if not 0 <= index < len(message_types):
             path_text = ", ".join(map(str, path[:8]))
             raise UnreadableRecordError(
-                f"names schema {number}, which has no message of index {path_text}"
+                f"names schema {schema_number}, which has no message of index {path_text}"
             )
         message_type = message_types[index]
         message_types = list(message_type.nested_types)

@@ -45,8 +45,10 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
         (column_index, values.cast(pa.int64()) if pa.types.is_integer(values.type) else values)
         for column_index, values in columns
     ]
-    numbers = np.array([_numbers_of(*column) for column in wide], np.int64).reshape(-1, 8)
-    numbers = np.ascontiguousarray(numbers.T)
+    buffer_values = np.array([_buffer_values_of(*column) for column in wide], np.int64).reshape(
+        -1, 8
+    )
+    buffer_values = np.ascontiguousarray(buffer_values.T)
     texts = np.empty(_PIECE_BYTES + _text_bytes_max(wide, count) + _OVERRUN_BYTES, np.uint8)
     starts = np.empty(_PIECE_BYTES // BLOCK + 2, np.int64)
     lanes = np.empty((3, LANES), np.int64)
@@ -54,7 +56,7 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
     digests = np.empty(2 * count, ">u8")
     _hash(
         count,
-        TextColumns(len(wide), *(int(array.ctypes.data) for array in numbers)),
+        TextColumns(len(wide), *(int(array.ctypes.data) for array in buffer_values)),
         int(texts.ctypes.data),
         int(starts.ctypes.data),
         int(digests.ctypes.data),
@@ -63,7 +65,7 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
     return lanes_of(digests)
 
 
-def _numbers_of(column_index: int, values: pa.Array) -> tuple[int, ...]:
+def _buffer_values_of(column_index: int, values: pa.Array) -> tuple[int, ...]:
     """Return the column's number in each buffer of `TextColumns`."""
     prefix = f"{column_index}=".encode()
     validity, fixed, *strings = values.buffers()

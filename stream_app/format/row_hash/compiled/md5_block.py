@@ -68,10 +68,10 @@ def _pointer(builder: Any, address: Any, kind: Any) -> Any:
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def _element(builder: Any, table: Any, index: int, kind: Any) -> Any:
+def _element(builder: Any, table: Any, element_index: int, kind: Any) -> Any:
     """Return a pointer to an element of a table."""
     size = LANES * 4 if kind is _WORDS else 8
-    return _pointer(builder, builder.add(table, ir.Constant(_ADDRESS, index * size)), kind)
+    return _pointer(builder, builder.add(table, ir.Constant(_ADDRESS, element_index * size)), kind)
 
 
 def _transpose(builder: Any, rows: list[Any]) -> list[Any]:
@@ -121,8 +121,8 @@ def _mix(builder: Any, step: int, b: Any, c: Any, d: Any) -> Any:
     return builder.xor(builder.or_(builder.not_(d), b), c)
 
 
-def _constant(number: int) -> Any:
-    return ir.Constant(_WORDS, [ir.Constant(_WORD, number)] * LANES)
+def _constant(value: int) -> Any:
+    return ir.Constant(_WORDS, [ir.Constant(_WORD, value)] * LANES)
 
 
 add_block: Callable[[int, int], None] = _add_block()

@@ -118,10 +118,10 @@ def _put_bytes(cursor: int, source: int, size: int, last_word: int) -> int:
 
 
 @compiled
-def _put_integer(cursor: int, number: int) -> int:
+def _put_integer(cursor: int, value: int) -> int:
     """Write a signed number in decimal digits, and return the address after them."""
-    magnitude = np.uint64(number)
-    if number < 0:
+    magnitude = np.uint64(value)
+    if value < 0:
         put_byte(cursor, 0, _MINUS)
         cursor += 1
         magnitude = np.uint64(0) - magnitude
@@ -139,16 +139,16 @@ def _put_integer(cursor: int, number: int) -> int:
 
 
 @compiled
-def _put_leading_digits(cursor: int, number: np.uint64) -> int:
+def _put_leading_digits(cursor: int, value: np.uint64) -> int:
     """Write a number of up to eight digits without leading zeros; return the address after it."""
-    digits = _digits_of(number)
-    leading_zeros = low_zero_bytes(digits) if number else 7
+    digits = _digits_of(value)
+    leading_zeros = low_zero_bytes(digits) if value else 7
     put_number(cursor, 0, int((digits | _ZEROS) >> np.uint64(8 * leading_zeros)))
     return cursor + 8 - leading_zeros
 
 
 @compiled
-def _digits_of(number: np.uint64) -> np.uint64:
+def _digits_of(value: np.uint64) -> np.uint64:
     """Return a number's eight digits, the first one in the lowest byte.
 
     Three steps halve the groups: of eight digits into four, two and one. A product by a rounded
@@ -159,8 +159,8 @@ def _digits_of(number: np.uint64) -> np.uint64:
         12   34   56   78
         1  2 3  4 5  6 7  8   0x08_07_06_05_04_03_02_01
     """
-    high = number // np.uint64(10_000)
-    groups = high | (number - high * np.uint64(10_000)) << np.uint64(32)
+    high = value // np.uint64(10_000)
+    groups = high | (value - high * np.uint64(10_000)) << np.uint64(32)
     high = (groups * np.uint64(10_486) >> np.uint64(20)) & np.uint64(0x7F_0000_007F)
     groups = high | (groups - high * np.uint64(100)) << np.uint64(16)
     high = (groups * np.uint64(103) >> np.uint64(10)) & np.uint64(0x000F_000F_000F_000F)

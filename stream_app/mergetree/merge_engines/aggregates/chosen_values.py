@@ -130,10 +130,10 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
     open_segments = np.flatnonzero(~valid[ends])
     edges = changes.ends if step < 0 else changes.starts
     nearest = ends.copy()
-    for number in range(1, min(changes.depth, SHALLOW)):
+    for distance in range(1, min(changes.depth, SHALLOW)):
         # Selecting by indices is three times faster than by an irregular mask.
-        open_segments = open_segments[np.flatnonzero(changes.lengths[open_segments] > number)]
-        rows = changes.rows[edges[open_segments] + step * number]
+        open_segments = open_segments[np.flatnonzero(changes.lengths[open_segments] > distance)]
+        rows = changes.rows[edges[open_segments] + step * distance]
         is_valid = valid[rows]
         hit_indices = np.flatnonzero(is_valid)
         nearest[open_segments[hit_indices]] = rows[hit_indices]

@@ -133,8 +133,8 @@ def fold_elements(
     change_indices = np.flatnonzero(is_counted & np.repeat(is_rebuilt, changes.lengths))
     nested = NestedColumn.of_column(column)
     indices, owners = nested.elements(changes.rows[change_indices])
-    numbers = np.cumsum(is_rebuilt) - 1
-    segments = np.repeat(numbers, changes.lengths)[change_indices]
+    rebuilt_numbers = np.cumsum(is_rebuilt) - 1
+    segments = np.repeat(rebuilt_numbers, changes.lengths)[change_indices]
     is_late = changes.is_any(ChangeOp.ADD_OLDER)[change_indices]
     ranks = np.where(is_late, -change_indices - 1, change_indices)
     elements = Elements(
@@ -161,8 +161,8 @@ def build_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.A
 def pair_numbers(segments: Int64s, codes: Int64s) -> Int64s:
     """Return a number from 0 on for each pair of segment and code: int64 [m]."""
     pair_codes = segments * (int(codes.max(initial=0)) + 1) + codes
-    numbers: Int64s = np.unique(pair_codes, return_inverse=True)[1].reshape(-1)
-    return numbers
+    ranks: Int64s = np.unique(pair_codes, return_inverse=True)[1].reshape(-1)
+    return ranks
 
 
 def standing_elements(elements: Elements, pairs: Int64s) -> Bools:

@@ -63,8 +63,8 @@ class SegmentElements:
         """Return the number of elements of each segment: int64 [count]."""
         return np.bincount(self.segments, minlength=count)
 
-    def numbers(self) -> Int64s:
-        """Return the number of each element in its segment, from 0 on: int64 [m]."""
+    def indices_in_segments(self) -> Int64s:
+        """Return the index of each element in its segment: int64 [m]."""
         starts = np.flatnonzero(np.diff(self.segments, prepend=-1))
         sizes = np.diff(starts, append=len(self.segments))
         return np.arange(len(self.segments), dtype=np.int64) - np.repeat(starts, sizes)
@@ -88,7 +88,9 @@ def limited_update(
         sizes = present.sizes(len(changes.starts))
         is_full = sizes >= aggregate.count_limit
         added = added.where(valid[added.indices] & ~is_full[added.segments])
-        added = added.where(added.numbers() < (aggregate.count_limit - sizes)[added.segments])
+        added = added.where(
+            added.indices_in_segments() < (aggregate.count_limit - sizes)[added.segments]
+        )
         merged = present.where(is_full[present.segments] | valid[present.indices]).merge_with(added)
         if not aggregate.nested_key:
             return merged
@@ -184,8 +186,8 @@ def _in_rounds(
     present = SegmentElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished = []
     has_value = np.zeros(count, np.bool_)
-    for number, (segments, indices) in enumerate(changes.rounds(is_counted)):
-        is_over = (changes.lengths <= number)[present.segments]
+    for round_index, (segments, indices) in enumerate(changes.rounds(is_counted)):
+        is_over = (changes.lengths <= round_index)[present.segments]
         finished.append(present.where(is_over))
         present = present.where(~is_over)
         element_indices, owners = nested.elements(changes.rows[indices])

@@ -215,7 +215,9 @@ def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
     for index in span:
         children.setdefault(keys[index][fork], []).append(index)
     form = next(
-        number for number, (children_max, _) in enumerate(_NODES) if len(children) <= children_max
+        node_type
+        for node_type, (children_max, _) in enumerate(_NODES)
+        if len(children) <= children_max
     )
     prefix = first_key[depth:fork]
     yield struct.pack("<BHB", form, len(children), len(prefix)) + prefix

@@ -96,11 +96,11 @@ class Segments:
         """The segments and the changes' rows of each round but the first."""
         rounds = []
         active = np.flatnonzero(self.lengths > 1)
-        for number in range(1, self.depth):
-            if number > 1:
+        for round_index in range(1, self.depth):
+            if round_index > 1:
                 # Selecting by indices is three times faster than by an irregular mask.
-                active = active[np.flatnonzero(self.lengths[active] > number)]
-            rounds.append((active, self.rows[self.starts[active] + number]))
+                active = active[np.flatnonzero(self.lengths[active] > round_index)]
+            rounds.append((active, self.rows[self.starts[active] + round_index]))
         return rounds
 
 
@@ -262,10 +262,10 @@ class SegmentChanges(Segments):
             segments, int64 [m], and the indices of their changes, int64 [m].
         """
         active = np.arange(len(self.starts), dtype=np.int64)
-        for number in range(self.depth):
-            if number:
-                active = active[self.lengths[active] > number]
-            indices = self.starts[active] + number
+        for round_index in range(self.depth):
+            if round_index:
+                active = active[self.lengths[active] > round_index]
+            indices = self.starts[active] + round_index
             if is_chosen is None:
                 yield active, indices
             else:

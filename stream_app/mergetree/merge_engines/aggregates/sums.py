@@ -57,8 +57,8 @@ def integers(column: pa.Array) -> Integers:
     """Return the unscaled numbers of decimals of any precision: object [n]."""
     limbs = _limbs(column)
     low = limbs[:, 0].astype(np.uint64).astype(object)
-    numbers: Integers = limbs[:, 1].astype(object) * (1 << 64) + low
-    return numbers
+    unscaled_values: Integers = limbs[:, 1].astype(object) * (1 << 64) + low
+    return unscaled_values
 
 
 def from_compact_integers(values: Int64s, has_value: Bools, data_type: pa.DataType) -> pa.Array:
@@ -197,8 +197,8 @@ def _sum_in_order(values: _Values, changes: SegmentChanges) -> _Values:
     """Add floating-point values in Java's order, on which rounding depends."""
     result = values[changes.starts]
     with np.errstate(all="ignore"):
-        for number, (segments, indices) in enumerate(changes.rounds(None)):
-            if number:
+        for round_index, (segments, indices) in enumerate(changes.rounds(None)):
+            if round_index:
                 result[segments] += values[indices]
     return result
 
@@ -229,11 +229,11 @@ def _decimal_sum(
             if arrow_type.precision <= INT32_PRECISION:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer truncates it
             return from_compact_integers(total, changes.segments_with(is_counted), arrow_type)
-    numbers = integers(column)[changes.rows]
+    unscaled_values = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
     has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(is_counted):
-        signed = np.where(is_retract[indices], -numbers[indices], numbers[indices])
+        signed = np.where(is_retract[indices], -unscaled_values[indices], unscaled_values[indices])
         new_values = np.where(has_value[segments], result[segments] + signed, signed)
         result[segments] = new_values
         has_value[segments] = ~overflows(new_values, arrow_type, is_sum=True)
@@ -245,11 +245,15 @@ def _decimal_product(
 ) -> pa.Array:
     """Return each segment's product of decimals; a product that overflows is null."""
     arrow_type = column.type
-    numbers = integers(column)[changes.rows]
+    unscaled_values = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
     has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(is_counted):
-        factors, old_values, has_old = numbers[indices], result[segments], has_value[segments]
+        factors, old_values, has_old = (
+            unscaled_values[indices],
+            result[segments],
+            has_value[segments],
+        )
         is_divided = is_retract[indices]
         divisors = np.where(is_divided & has_old, factors, 1)
         quotients = quotient(old_values, divisors, arrow_type.scale)

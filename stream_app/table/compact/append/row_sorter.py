@@ -66,7 +66,9 @@ class RowSorter:
             yield from self._sort(list(batches()))
             return
         with scratch_folder("sort") as folder, ExitStack() as files:
-            paths = [Path(folder) / f"range-{number}.arrow" for number in range(range_count)]
+            paths = [
+                Path(folder) / f"range-{range_index}.arrow" for range_index in range(range_count)
+            ]
             bounds = self._bounds(order_columns(), range_count)
             self._spill(batches(), bounds, paths)
             for path in paths:
@@ -124,12 +126,14 @@ class RowSorter:
                 range_of = np.searchsorted(bounds, self._words(batch)[0], side="right")
                 order = np.argsort(range_of, kind="stable")
                 rows = batch.take(pa.array(order))
-                numbers, starts = np.unique(range_of[order], return_index=True)
+                range_indices, starts = np.unique(range_of[order], return_index=True)
                 ends = [*starts[1:].tolist(), batch.num_rows]
-                for number, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
-                    if number not in writers:
-                        sink = files.enter_context(pa.OSFile(str(paths[number]), "wb"))
-                        writers[number] = files.enter_context(
+                for range_index, start, end in zip(
+                    range_indices.tolist(), starts.tolist(), ends, strict=True
+                ):
+                    if range_index not in writers:
+                        sink = files.enter_context(pa.OSFile(str(paths[range_index]), "wb"))
+                        writers[range_index] = files.enter_context(
                             pa.ipc.new_stream(sink, batch.schema, options=options)
                         )
-                    writers[number].write_batch(rows.slice(start, end - start))
+                    writers[range_index].write_batch(rows.slice(start, end - start))

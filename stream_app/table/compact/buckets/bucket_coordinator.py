@@ -98,7 +98,7 @@ class BucketCoordinator:
         if len(partitions) * count > self._idle_buckets.buckets_max:
             return set()
         partition_buckets = {
-            BucketId(partition, number) for partition in partitions for number in range(count)
+            BucketId(partition, bucket) for partition in partitions for bucket in range(count)
         }
         return partition_buckets - self._managers.keys() - self._idle_buckets.buckets
 

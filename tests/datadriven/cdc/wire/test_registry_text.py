@@ -138,7 +138,7 @@ def _lines(decoder: MessageFormat, messages: pa.RecordBatch) -> Iterator[str]:
     for (kind, name), sighting in sorted(
         decoded.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
     ):
-        count, first = sighting.record_count, sighting.first_position
+        count, first = sighting.record_count, sighting.first_index
         yield f"{kind.value} column {name}: {count}, first {first}"
     yield f"skipped {decoded.skipped_count}"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from stream_app.model.consumer import Consumer
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.model.tag import Tag
-from stream_app.planning.upkeep.rollback_numbers import rollback_numbers
+from stream_app.planning.upkeep.rollback_versions import rollback_versions
 from stream_app.planning.upkeep.tag_creation import (
     SnapshotTime,
     TagPeriodRule,
@@ -127,7 +127,7 @@ def _nearest(case: Case) -> str:
 def _rollback(case: Case) -> str:
     named = (word.split(":") for word in case.args.get("tags", "").split(",") if word)
     ahead = (word.split(":") for word in case.args.get("consumers", "").split(",") if word)
-    numbers = rollback_numbers(
+    versions = rollback_versions(
         int(case.args["target"]),
         snapshot_ids=_numbers(case.args.get("snapshots", "")),
         changelog_ids=_numbers(case.args.get("changelogs", "")),
@@ -137,14 +137,14 @@ def _rollback(case: Case) -> str:
             for name, number in ahead
         ],
     )
-    if numbers.is_empty():
+    if versions.is_empty():
         return "nothing to do"
     lines = [
-        ("written again", [numbers.target_id] if numbers.is_restored else []),
-        ("snapshots", numbers.snapshot_ids),
-        ("changelogs", numbers.changelog_ids),
-        ("tags", numbers.tag_names),
-        ("cut consumers", [consumer.consumer_id for consumer in numbers.consumers]),
+        ("written again", [versions.target_id] if versions.is_restored else []),
+        ("snapshots", versions.snapshot_ids),
+        ("changelogs", versions.changelog_ids),
+        ("tags", versions.tag_names),
+        ("cut consumers", [consumer.consumer_id for consumer in versions.consumers]),
     ]
     return "\n".join(f"{part}: {' '.join(map(str, going))}" for part, going in lines if going)
 

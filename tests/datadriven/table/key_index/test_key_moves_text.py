@@ -38,7 +38,7 @@ def _place(case: Case) -> str:
     lines = [
         f"{'-D' if deletes else kinds[source]} {changes[source][1]} in {PARTITIONS[partition]}"
         for source, partition, deletes in zip(
-            moves.change_numbers, moves.partitions, moves.deletes_older, strict=True
+            moves.change_indices, moves.partitions, moves.deletes_older, strict=True
         )
     ]
     after = (

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app import __version__
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.observe.metrics.collectors import TablesCollector, compaction_numbers
+from stream_app.app.observe.metrics.collectors import TablesCollector, compaction_samples
 from stream_app.app.observe.metrics.endpoint import serving_metrics
 from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
@@ -289,9 +289,9 @@ def test_snapshots_by_kind(tmp_path: object) -> None:
 
 def test_compactions_are_asked_for_at_each_scrape() -> None:
     registry, now = CollectorRegistry(), [None, CompactionMetrics(), COMPACTIONS]
-    numbers = TablesCollector(compaction_numbers)
-    numbers.add("db.t", lambda: now.pop(0))
-    registry.register(numbers)
+    collector = TablesCollector(compaction_samples)
+    collector.add("db.t", lambda: now.pop(0))
+    registry.register(collector)
     assert samples(registry) == {}, "before the first epoch"
     nothing = samples(registry)
     assert set(nothing.values()) == {0}

@@ -182,7 +182,7 @@ def test_numbers_of_variable_length(written: bytes, number: int | None) -> None:
     assert read is not None
     assert read.is_parsed.tolist() == [number is not None, True]
     expected = [number, 1] if number is not None else [1]
-    assert read.columns["id"].numbers().to_pylist() == expected
+    assert read.columns["id"].numeric_values().to_pylist() == expected
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def shown(read: AvroMessages | None) -> Any:
     assert read is not None
     columns = {
         name: (
-            column.binary() if column.avro_type.kind == "string" else column.numbers()
+            column.binary() if column.avro_type.kind == "string" else column.numeric_values()
         ).to_pylist()
         for name, column in read.columns.items()
         if column.avro_type.kind in ("string", "long", "double", "enum")

@@ -52,7 +52,7 @@ def test_real_messages_have_frames(topic: tuple[str, str]) -> None:
     rows = [value for value in values.to_pylist() if b'"before":' in value]
     framed = KnownFrames().find_framed(pa.array(rows, pa.binary()))
     assert framed is not None
-    assert framed.positions.tolist() == list(range(len(rows)))
+    assert framed.indices.tolist() == list(range(len(rows)))
     documents = [json.loads(value) for value in rows]
     images = [
         document[side] for document in documents for side in ("before", "after") if document[side]
@@ -140,7 +140,7 @@ def test_frames_are_learnt_and_the_commonest_are_kept() -> None:
     for _ in range(3):
         framed = frames.find_framed(values)
         assert framed is not None
-        assert len(framed.positions) == len(values)
+        assert len(framed.indices) == len(values)
     assert frames.find_framed(pa.array([whole(RECORD).encode()] * 9, pa.binary())) is None
     framed_part = frames.find_framed(values.slice(3, 1000))  # of a part of a buffer
     assert framed_part is not None
@@ -154,7 +154,7 @@ def test_records_without_marked_images() -> None:
     assert framed is not None
     assert framed.has_before.tolist() == [True, False, True]
     rest = framed.without_images(np.array([False, True, False, False, False]))
-    assert rest.positions.tolist() == [1, 2]
+    assert rest.indices.tolist() == [1, 2]
     assert rest.images.equals(framed.images.slice(2))
 
 

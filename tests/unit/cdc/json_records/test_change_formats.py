@@ -304,7 +304,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     index = np.arange(batch.num_rows, dtype=np.int32)
     part = decoder.decode_fast(PlacedValues(batch.column("value"), index, batch), group)
     assert part is not None
-    assert len(part.positions)
+    assert len(part.indices)
 
 
 def by_message(decoded: DecodedBatch, texts: list[str]) -> dict[str, Any]:

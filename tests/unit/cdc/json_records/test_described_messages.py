@@ -201,7 +201,9 @@ def test_each_version_of_a_table_has_the_messages_with_its_types(
     versions_read = reader.versions(batch, NO_MAPPING_OPTIONS)
     assert len(versions_read) >= least
     versions = {
-        index: version.table for version in versions_read for index in version.positions.tolist()
+        index: version.table
+        for version in versions_read
+        for index in version.message_indices.tolist()
     }
     for index in range(batch.num_rows):
         alone = reader.describe(batch.slice(index, 1), NO_MAPPING_OPTIONS)

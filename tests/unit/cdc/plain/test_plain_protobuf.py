@@ -97,9 +97,9 @@ def test_columns_have_what_google_reads(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
     schema = registered(registry)
     values = [protobuf_bytes(schema, [0], a_row(rng)) for _ in range(rng.choice([1, 40, 400]))]
-    message_type = message_class(One(schema), schema.number, [0])
+    message_type = message_class(One(schema), schema.schema_number, [0])
     texts = [
-        json.dumps(protobuf_document(message_type, value[6:], schema.number)).encode()
+        json.dumps(protobuf_document(message_type, value[6:], schema.schema_number)).encode()
         for value in values
     ]
     plain = a_format(COLUMNS, name="json", options={**AS_SENT, **IGNORE}).decode(batch(texts))
@@ -114,7 +114,7 @@ def test_fields_in_any_order_and_again_are_read_as_google_does(
     """Pieces of messages one after another are one message, whose later values count."""
     rng = random.Random(seed)
     schema = registered(registry)
-    message_type = message_class(One(schema), schema.number, [0])
+    message_type = message_class(One(schema), schema.schema_number, [0])
     head = protobuf_bytes(schema, [0], {})
     values = []
     for _ in range(300):
@@ -143,7 +143,7 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
         cut = (
             good[:position] + rng.randbytes(rng.randrange(9)) + good[position + rng.randrange(9) :]
         )
-        strange = struct.pack(">BI", 0, schema.number) + rng.randbytes(rng.randrange(30))
+        strange = struct.pack(">BI", 0, schema.schema_number) + rng.randbytes(rng.randrange(30))
         values += [good, rng.choice([cut, strange, good[:position], None])]
     decoded = protobuf(registry).decode(batch(values, [good] * len(values)))
     rows = {position for position, *_ in rows_of(decoded)}
@@ -221,7 +221,7 @@ def test_a_field_with_a_default_has_its_own_type(registry: Registry) -> None:
     schema = RegisteredSchema(
         registry.add(ODD_SCHEMA, schemaType="PROTOBUF"), "PROTOBUF", ODD_SCHEMA
     )
-    message_type = message_class(One(schema), schema.number, [0])
+    message_type = message_class(One(schema), schema.schema_number, [0])
     types = {
         field.name: protobuf_connect_field(field).literal
         for field in protobuf_fields_of(message_type.DESCRIPTOR)

@@ -26,7 +26,10 @@ def change(table: str, key: int = 0, database: str = "shop") -> str:
 
 def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
     """Index → the offsets that it got; the reasons of what is unreadable."""
-    defaults: dict[str, Any] = {"rules": SyncRules(), "indexes": {"orders": 0, "customers": 1}}
+    defaults: dict[str, Any] = {
+        "rules": SyncRules(),
+        "table_indices": {"orders": 0, "customers": 1},
+    }
     splitter = OriginSplitter(
         FORMATS["debezium-json"].facts({}).origins, Assignment(**{**defaults, **assignment})
     )
@@ -47,7 +50,7 @@ def test_a_batch_of_one_table_is_passed_on_without_a_copy() -> None:
     batch = messages(*(change("orders", key) for key in range(9)))
     splitter = OriginSplitter(
         FORMATS["debezium-json"].facts({}).origins,
-        Assignment(rules=SyncRules(), indexes={"orders": 4}),
+        Assignment(rules=SyncRules(), table_indices={"orders": 4}),
     )
     [(index, part, _)] = splitter.split(batch)
     assert (index, part.column("value").buffers()[2].address) == (
@@ -61,7 +64,7 @@ def test_neighbours_of_one_table_are_passed_on_without_a_copy() -> None:
     batch = messages(*(change(name, key) for key, name in enumerate(names)))
     splitter = OriginSplitter(
         FORMATS["debezium-json"].facts({}).origins,
-        Assignment(rules=SyncRules(), indexes={"orders": 0, "customers": 1, "items": 2}),
+        Assignment(rules=SyncRules(), table_indices={"orders": 0, "customers": 1, "items": 2}),
     )
     mine = batch.column("value").buffers()[2].address
     parts = {index: part.column("value") for index, part, _ in splitter.split(batch)}
@@ -95,7 +98,7 @@ def test_shards_go_into_one_table_that_is_there() -> None:
     assert split(change("orders"), change("orders", database="eu")) == {0: [0, 1]}
     divided = split(
         change("orders"), change("orders", database="eu"),
-        rules=SyncRules(merge_shards=False), indexes={"shop_orders": 0},
+        rules=SyncRules(merge_shards=False), table_indices={"shop_orders": 0},
     )  # fmt: skip
     assert divided == {0: [0], NEWCOMERS_INDEX: [1]}
 
@@ -117,7 +120,7 @@ def test_a_name_is_taken_by_the_first_table_when_databases_are_divided(database:
     targets = {Origin("shop", database, "t"): "shop_t"}
     parts = split(
         json.dumps({"op": "c", "after": {}, "source": {"db": "shop", "schema": "b", "table": "t"}}),
-        rules=SyncRules(merge_shards=False), indexes={"shop_t": 0}, targets=targets,
+        rules=SyncRules(merge_shards=False), table_indices={"shop_t": 0}, targets=targets,
     )  # fmt: skip
     assert list(parts) == [0 if database == "b" else UNREADABLE_INDEX]
 
@@ -126,7 +129,7 @@ def test_a_splitter_reads_nothing_but_values() -> None:
     batch = messages(change("orders")).drop_columns(["key"])
     splitter = OriginSplitter(
         FORMATS["debezium-json"].facts({}).origins,
-        Assignment(rules=SyncRules(), indexes={"orders": 0}),
+        Assignment(rules=SyncRules(), table_indices={"orders": 0}),
     )
     assert [part.schema.names for _, part, _ in splitter.split(batch)] == [batch.schema.names]
     assert isinstance(batch, pa.RecordBatch)

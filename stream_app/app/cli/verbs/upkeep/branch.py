@@ -138,11 +138,11 @@ def _delete(args: argparse.Namespace, table: FileStoreTable) -> int:
 
 
 def _forward_lines(plan: FastForwardPlan) -> Iterator[str]:
-    if plan.rollback is not None and plan.rollback.numbers.snapshot_ids:
-        snapshot_ids = plan.rollback.numbers.snapshot_ids
+    if plan.rollback is not None and plan.rollback.versions.snapshot_ids:
+        snapshot_ids = plan.rollback.versions.snapshot_ids
         yield f"snapshots {snapshot_ids[-1]} to {snapshot_ids[0]} of the main branch are deleted"
-    if plan.rollback is not None and plan.rollback.numbers.tag_names:
-        yield f"  tags to delete: {', '.join(plan.rollback.numbers.tag_names)}"
+    if plan.rollback is not None and plan.rollback.versions.tag_names:
+        yield f"  tags to delete: {', '.join(plan.rollback.versions.tag_names)}"
     yield f"the main branch gets {_snapshot_text(plan.snapshots[-1])} of the branch"
 
 

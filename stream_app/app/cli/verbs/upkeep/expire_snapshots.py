@@ -132,8 +132,8 @@ def run(args: argparse.Namespace) -> int:
     return run_upkeep(args, _plan_lines(snapshots, changelogs), expire, is_empty=is_empty)
 
 
-def _range_text(noun: str, numbers: Sequence[int]) -> str:
-    first_id, last_id = numbers[0], numbers[-1]
+def _range_text(noun: str, snapshot_ids: Sequence[int]) -> str:
+    first_id, last_id = snapshot_ids[0], snapshot_ids[-1]
     if first_id == last_id:
         return f"{noun} {first_id} is deleted"
     return f"{noun}s {first_id} to {last_id} are deleted"

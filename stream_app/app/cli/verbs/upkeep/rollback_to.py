@@ -52,23 +52,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
     """Yield the lines about what a rollback restores and deletes, and the consumers ahead of it."""
-    target, numbers, files = plan.target, plan.numbers, plan.files
+    target, versions, files = plan.target, plan.versions, plan.files
     yield (
         f"snapshot {target.snapshot_id} of {time_text(target.time_ms)} becomes the latest"
-        + (": it has expired, and its tag restores it" if numbers.is_restored else "")
+        + (": it has expired, and its tag restores it" if versions.is_restored else "")
     )
     for noun, ids in (
-        ("snapshots", numbers.snapshot_ids),
-        ("long-lived changelogs", numbers.changelog_ids),
+        ("snapshots", versions.snapshot_ids),
+        ("long-lived changelogs", versions.changelog_ids),
     ):
         if ids:
             yield f"  {noun} to delete: {len(ids)}, from {ids[-1]} to {ids[0]}"
-    if numbers.tag_names:
-        yield f"  tags to delete: {', '.join(numbers.tag_names)}"
-    if numbers.consumers:
+    if versions.tag_names:
+        yield f"  tags to delete: {', '.join(versions.tag_names)}"
+    if versions.consumers:
         names = ", ".join(
             f"{consumer.consumer_id} (at {consumer.next_snapshot_id})"
-            for consumer in numbers.consumers
+            for consumer in versions.consumers
         )
         yield f"  consumers that are ahead: {names}"
         if not is_forced:
@@ -92,12 +92,12 @@ def run(args: argparse.Namespace) -> int:
 
     def result_lines() -> Iterator[str]:
         roll_back(table, plan, resets_consumers=args.force)
-        numbers, files = plan.numbers, plan.files
+        versions, files = plan.versions, plan.files
         yield (
-            f"rolled back to snapshot {numbers.target_id}: "
-            f"{count_text(len(numbers.snapshot_ids), 'snapshot')}, "
+            f"rolled back to snapshot {versions.target_id}: "
+            f"{count_text(len(versions.snapshot_ids), 'snapshot')}, "
             f"{count_text(files.count, 'file')}, {size_text(files.byte_count)}"
         )
 
     lines = _plan_lines(plan, is_forced=args.force)
-    return run_upkeep(args, lines, result_lines, is_empty=plan.numbers.is_empty())
+    return run_upkeep(args, lines, result_lines, is_empty=plan.versions.is_empty())

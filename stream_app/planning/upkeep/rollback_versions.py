@@ -12,11 +12,11 @@ from stream_app.model.consumer import Consumer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackNumbers:
+class RollbackVersions:
     """The versions that a rollback deletes and changes.
 
     Attributes:
-        snapshot_ids, changelog_ids: the numbers in the order of deletion, the newest first.
+        snapshot_ids, changelog_ids: the ids in the order of deletion, the newest first.
         tag_names: the names in the same order.
         is_restored: whether the target's snapshot has expired, so that its file is restored.
         consumers: the consumers that are ahead of the target.
@@ -34,18 +34,18 @@ class RollbackNumbers:
         return not (self.snapshot_ids or self.changelog_ids or self.tag_names or self.is_restored)
 
 
-def rollback_numbers(
+def rollback_versions(
     target_id: int,
     *,
     snapshot_ids: Iterable[int],
     changelog_ids: Iterable[int],
     tagged_ids: Mapping[str, int],
     consumers: Iterable[Consumer] = (),
-) -> RollbackNumbers:
-    """Return the numbers of all versions after the target, which a rollback deletes.
+) -> RollbackVersions:
+    """Return all versions after the target, which a rollback deletes.
 
     Args:
-        tagged_ids: tag → the number of its snapshot.
+        tagged_ids: tag → the id of its snapshot.
 
     The newest are deleted first, so that the remaining snapshots are always consecutive. Only after
     an expired target there may be a gap, until the rollback is done.
@@ -57,7 +57,7 @@ def rollback_numbers(
     later_ids = (snapshot_id for snapshot_id in distinct_ids if snapshot_id > target_id)
     later_changelog_ids = (changelog_id for changelog_id in changelog_ids if changelog_id > last_id)
     later_names = (name for name in tagged_ids if tagged_ids[name] > target_id)
-    return RollbackNumbers(
+    return RollbackVersions(
         target_id=target_id,
         snapshot_ids=tuple(sorted(later_ids, reverse=True)),
         changelog_ids=tuple(sorted(later_changelog_ids, reverse=True)),
