@@ -20,7 +20,12 @@ from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.debezium_json_schema import debezium_json_schema
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
-from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, MessageFormat, SourceFacts
+from stream_app.cdc.message_format import (
+    FormatDeclaration,
+    FormatSetup,
+    MessageFormat,
+    SourceExtractor,
+)
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.cdc.plain.cloud_events import CLOUD_EVENTS
 from stream_app.cdc.plain.plain_avro import plain_avro
@@ -78,13 +83,13 @@ def format_named(name: str) -> FormatDeclaration:
     return FORMATS[name]
 
 
-def source_facts(name: str, options: Mapping[str, str]) -> SourceFacts:
+def make_source_extractor(name: str, options: Mapping[str, str]) -> SourceExtractor:
     """Return the functions that extract facts about the source from a format's messages.
 
     Raises:
         UsageError: the format is unknown, or its options are wrong.
     """
-    return format_named(name).facts(options)
+    return format_named(name).make_source_extractor(options)
 
 
 def make_format(name: str, setup: FormatSetup) -> MessageFormat:
@@ -94,4 +99,4 @@ def make_format(name: str, setup: FormatSetup) -> MessageFormat:
 
 def origins_in(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
     """Return the source table of each message; a partial of this function can be pickled."""
-    return source_facts(name, options).origins(messages)
+    return make_source_extractor(name, options).origins(messages)

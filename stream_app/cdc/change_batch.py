@@ -323,10 +323,10 @@ def present_values(messages: pa.RecordBatch) -> tuple[pa.Array, Int32s]:
 
 def message_place(messages: pa.RecordBatch, message_index: int) -> str:
     """Describe the place of a message: its topic, partition and offset."""
-    topic, partition, offset = (
+    topic, partition_number, offset = (
         messages.column(name)[message_index].as_py() for name in ("topic", "partition", "offset")
     )
-    return f"topic {topic}, partition {partition}, offset {offset}"
+    return f"topic {topic}, partition {partition_number}, offset {offset}"
 
 
 def concat_changes(schema: pa.Schema, change_batches: Sequence[ChangeBatch]) -> ChangeBatch:

@@ -74,7 +74,7 @@ def lower_case_table(table: SourceTable) -> SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class LowerCaseDescriber:
-    """A reader of a table from messages, with lower-case names; see `SourceFacts.describe`.
+    """A reader of a table from messages, with lower-case names; see `SourceExtractor.describe`.
 
     It describes each message separately, because messages may spell a column differently.
     """

@@ -117,8 +117,8 @@ DdlOf = Callable[[dict[str, Any]], DdlText | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFacts:
-    """The facts about the source that messages show without their rows; can be pickled.
+class SourceExtractor:
+    """The functions that extract facts about the source from messages; can be pickled.
 
     No function here raises because of a message. A function raises `SourceError` when a server that
     it asks, such as a schema registry, does not answer.
@@ -162,9 +162,9 @@ class FormatDeclaration:
         check: checks options beside a table's columns; raises `UsageError` with all problems.
         make: makes the format; raises `UsageError` as `check` does.
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
-        facts: makes the facts of the messages' source by the format's options.
-        has_times: whether the facts have `change_times`.
-        has_transactions: whether the facts have `transactions`.
+        make_source_extractor: makes the extractor of the source's facts; raises as `make` does.
+        has_times: whether the extractor has `change_times`.
+        has_transactions: whether the extractor has `transactions`.
         has_whole_before: whether these options promise that every before-image is whole.
         has_changes: whether messages can be updates and deletes.
         telltale_fields: fields that occur together only in messages of this format, or of formats
@@ -178,7 +178,7 @@ class FormatDeclaration:
     check: Callable[[Mapping[str, str], RowType], object]
     make: Callable[[FormatSetup], MessageFormat]
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
-    facts: Callable[[Mapping[str, str]], SourceFacts]
+    make_source_extractor: Callable[[Mapping[str, str]], SourceExtractor]
     has_times: bool = True
     has_transactions: bool = False
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing

@@ -31,7 +31,7 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline_steps.own_message_decoder import (
     EVERY_SOURCE,
     OwnMessageDecoder,
-    SourceChoice,
+    SourceFilter,
 )
 from stream_app.errors import StreamAppError
 
@@ -107,9 +107,13 @@ class Pipeline:
         return replace(self, steps=dict(sorted(steps.items())))
 
     @property
-    def choice(self) -> SourceChoice:
-        """The rule that chooses the messages."""
-        return EVERY_SOURCE if self.own_message_decoder is None else self.own_message_decoder.choice
+    def source_filter(self) -> SourceFilter:
+        """The source tables whose records the pipeline accepts."""
+        return (
+            EVERY_SOURCE
+            if self.own_message_decoder is None
+            else self.own_message_decoder.source_filter
+        )
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.

@@ -65,8 +65,11 @@ class BorderLog:
 
 def _encode(border: Border) -> dict[str, Any]:
     topics: dict[str, dict[str, Any]] = {}
-    for (topic, partition), progress in border.progress.partitions.items():
-        topics.setdefault(topic, {})[str(partition)] = [progress.state, *progress.highest_position]
+    for (topic, partition_number), progress in border.progress.partitions.items():
+        topics.setdefault(topic, {})[str(partition_number)] = [
+            progress.state,
+            *progress.highest_position,
+        ]
     doubt = border.doubt
     return {
         "newest": {
@@ -90,11 +93,11 @@ def _decode(document: Any) -> Border:
         for source, end in document["newest"].items()
     }
     partitions = {
-        (str(topic), int(partition)): PartitionProgress(
+        (str(topic), int(partition_number)): PartitionProgress(
             _log_position(values[1:], POSITION_NUMBERS + 1), PartitionState(values[0])
         )
         for topic, states in document["topics"].items()
-        for partition, values in states.items()
+        for partition_number, values in states.items()
     }
     doubt = document["doubt"]
     return Border(

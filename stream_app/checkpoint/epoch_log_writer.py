@@ -64,8 +64,8 @@ class EpochLogWriter:
         Raises:
             CheckpointError: another job has recorded it.
         """
-        facts = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
-        lines = f"{_VERSION}{json.dumps(facts, separators=(',', ':'))}\n{offsets_text(end)}"
+        metadata = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
+        lines = f"{_VERSION}{json.dumps(metadata, separators=(',', ':'))}\n{offsets_text(end)}"
         path, data = self.checkpoint.path(f"{_OFFSETS}/{epoch}"), lines.encode()
         file_io = self.checkpoint.file_io
         # A store may repeat a request whose answer was lost, and find the job's own file.

@@ -73,8 +73,8 @@ def messages_before(source_end: str) -> int:
     return sum(
         offset
         for line in source_end.splitlines()
-        for partitions in json.loads(line).values()
-        for offset in partitions.values()
+        for topic_offsets in json.loads(line).values()
+        for offset in topic_offsets.values()
     )
 
 

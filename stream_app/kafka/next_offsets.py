@@ -22,8 +22,8 @@ _OLDEST, _NEWEST = -2, -1
 def offsets_text(offsets: Offsets) -> str:
     """Encode offsets as in Spark's checkpoint: JSON, sorted by topic and partition."""
     sorted_offsets = {
-        topic: dict(sorted(partitions.items(), key=lambda item: int(item[0])))
-        for topic, partitions in sorted(offsets.items())
+        topic: dict(sorted(topic_offsets.items(), key=lambda item: int(item[0])))
+        for topic, topic_offsets in sorted(offsets.items())
     }
     return json.dumps(sorted_offsets, separators=(",", ":"))
 
@@ -67,9 +67,9 @@ def first_offsets(
                 _OLDEST: oldest_offsets[topic].get(partition, 0),
                 _NEWEST: newest_offsets[topic][partition],
             }.get(offset, offset)
-            for partition, offset in partitions.items()
+            for partition, offset in topic_offsets.items()
         }
-        for topic, partitions in offsets.items()
+        for topic, topic_offsets in offsets.items()
     }
 
 
@@ -85,8 +85,8 @@ def next_end(start_offsets: Offsets, newest_offsets: Offsets, limit: int | None)
     """
     sizes = {
         (topic, partition): max(0, end - _start(start_offsets, topic, partition))
-        for topic, partitions in newest_offsets.items()
-        for partition, end in partitions.items()
+        for topic, topic_offsets in newest_offsets.items()
+        for partition, end in topic_offsets.items()
     }
     total = sum(sizes.values())
     if limit is None or total <= limit:
@@ -99,8 +99,10 @@ def next_end(start_offsets: Offsets, newest_offsets: Offsets, limit: int | None)
         return min(end, _start(start_offsets, topic, partition) + count)
 
     return {
-        topic: {partition: end_of(topic, partition, end) for partition, end in partitions.items()}
-        for topic, partitions in newest_offsets.items()
+        topic: {
+            partition: end_of(topic, partition, end) for partition, end in topic_offsets.items()
+        }
+        for topic, topic_offsets in newest_offsets.items()
     }
 
 
@@ -110,8 +112,8 @@ def vanished_partitions(start_offsets: Offsets, newest_offsets: Offsets) -> list
     It leaves out offsets that retention has deleted, because the reader reports them.
     """
     problems = []
-    for topic, partitions in sorted(start_offsets.items()):
-        for partition, offset in sorted(partitions.items()):
+    for topic, topic_offsets in sorted(start_offsets.items()):
+        for partition, offset in sorted(topic_offsets.items()):
             end = newest_offsets.get(topic, {}).get(partition)
             if end is None:
                 problems.append(f"{topic}/{partition} was read up to offset {offset} and is gone")
@@ -125,4 +127,8 @@ def _start(start_offsets: Offsets, topic: str, partition: str) -> int:
 
 
 def _partitions_of(offsets: Mapping[str, Mapping[str, int]]) -> set[tuple[str, str]]:
-    return {(topic, partition) for topic, partitions in offsets.items() for partition in partitions}
+    return {
+        (topic, partition)
+        for topic, topic_offsets in offsets.items()
+        for partition in topic_offsets
+    }

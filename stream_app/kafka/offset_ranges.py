@@ -71,8 +71,8 @@ def ranges_between(start_offsets: Offsets, end_offsets: Offsets) -> list[OffsetR
     """
     return [
         OffsetRange(topic, int(partition), start, end)
-        for topic, partitions in sorted(end_offsets.items())
-        for partition, end in sorted(partitions.items())
+        for topic, topic_offsets in sorted(end_offsets.items())
+        for partition, end in sorted(topic_offsets.items())
         if (start := start_offsets.get(topic, {}).get(partition, 0)) < end
     ]
 
@@ -82,9 +82,9 @@ def starts_for(start_offsets: Offsets, end_offsets: Offsets) -> Offsets:
     return {
         topic: {
             partition: min(start_offsets.get(topic, {}).get(partition, 0), end)
-            for partition, end in partitions.items()
+            for partition, end in topic_offsets.items()
         }
-        for topic, partitions in end_offsets.items()
+        for topic, topic_offsets in end_offsets.items()
     }
 
 
@@ -97,8 +97,8 @@ def messages_behind(
     """
     return {
         (topic, partition): max(0, newest_offset - reached_offsets.get(topic, {}).get(partition, 0))
-        for topic, partitions in newest_offsets.items()
-        for partition, newest_offset in partitions.items()
+        for topic, topic_offsets in newest_offsets.items()
+        for partition, newest_offset in topic_offsets.items()
     }
 
 
@@ -178,7 +178,7 @@ class JobOffsets:
         return {
             topic: {
                 partition: max(end, self.begun_offsets.get(topic, {}).get(partition, end))
-                for partition, end in partitions.items()
+                for partition, end in topic_offsets.items()
             }
-            for topic, partitions in newest_offsets.items()
+            for topic, topic_offsets in newest_offsets.items()
         }

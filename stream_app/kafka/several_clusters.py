@@ -124,9 +124,9 @@ class JoinedOffsetClient:
     def offsets_at(self, end: OffsetEnd) -> Offsets:
         """See `OffsetClient.offsets_at`."""
         return {
-            in_cluster(cluster, topic): partitions
+            in_cluster(cluster, topic): topic_offsets
             for cluster, client in self.clients.items()
-            for topic, partitions in client.offsets_at(end).items()
+            for topic, topic_offsets in client.offsets_at(end).items()
         }
 
     def give_up(self) -> None:

@@ -1,1 +1,1 @@
-"""What belongs to one process: its start, its local disk, the facts of its log lines."""
+"""What belongs to one process: its start, its local disk, the fields of its log lines."""

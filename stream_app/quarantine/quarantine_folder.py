@@ -85,13 +85,13 @@ class QuarantinedRecord:
 
 
 def identity_of(
-    topic: str, partition: int, offset: int, key: bytes | None, value: bytes | None
+    topic: str, partition_number: int, offset: int, key: bytes | None, value: bytes | None
 ) -> Identity:
     """Return the identity of a message, which its quarantined copies have too."""
     digest = hashlib.sha256()
     for content in (key, value):
         digest.update(b"-" if content is None else b"+%d:" % len(content) + content)
-    return topic, partition, offset, digest.hexdigest()[:32]
+    return topic, partition_number, offset, digest.hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,8 +261,8 @@ class Quarantine:
         try:
             document = json.loads(self.file_io.read_bytes(path))
             records = tuple(
-                (str(topic), int(partition), int(offset), str(digest))
-                for topic, partition, offset, digest in document["records"]
+                (str(topic), int(partition_number), int(offset), str(digest))
+                for topic, partition_number, offset, digest in document["records"]
             )
             return RecordMark(
                 **{
@@ -316,7 +316,7 @@ def _epoch_order(name: str) -> tuple[int, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordChoice:
+class RecordFilter:
     """Conditions on records. None and empty values match every record.
 
     Attributes:
@@ -336,7 +336,7 @@ class RecordChoice:
     @property
     def is_everything(self) -> bool:
         """Whether no condition is given."""
-        return self == RecordChoice()
+        return self == RecordFilter()
 
     def select(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
         """Return the records that meet all conditions, in their order."""

@@ -47,7 +47,7 @@ PLURALS_STORED = frozenset(
 SEAMS = frozenset(
     ["OPTIONS", "WORD", "change_times", "describe", "main", "survey", "text", "versions"]
 )
-"""Names that several modules define on purpose: options and facts of each format, programs,
+"""Names that several modules define on purpose: options and functions of each format, programs,
 bytes of a machine word, and the `text` of Thrift beside those that stand behind their module."""
 
 NUMBER_WORDS = frozenset({"max", "min", "num", "total"})

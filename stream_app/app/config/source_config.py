@@ -19,10 +19,10 @@ from stream_app.app.config.source_clusters import (
     further_clusters,
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
-from stream_app.cdc.message_format import FormatDeclaration, SourceFacts
+from stream_app.cdc.message_format import FormatDeclaration, SourceExtractor
 from stream_app.cdc.source_tables import origins_with_clusters
 from stream_app.errors import UsageError
-from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS, source_facts
+from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS, make_source_extractor
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.topic_name import in_cluster
 
@@ -200,12 +200,14 @@ class SourceConfig:
                 yield f"source.{self.format_declaration.section}", error.problem
 
     @property
-    def facts(self) -> SourceFacts:
+    def source_extractor(self) -> SourceExtractor:
         """The functions that extract facts about the source from its messages."""
-        facts = source_facts(self.format, self.format_options)
+        source_extractor = make_source_extractor(self.format, self.format_options)
         if not self.clusters:
-            return facts
-        return replace(facts, origins=partial(origins_with_clusters, facts.origins))
+            return source_extractor
+        return replace(
+            source_extractor, origins=partial(origins_with_clusters, source_extractor.origins)
+        )
 
     @property
     def kafka_clusters(self) -> list[Cluster]:

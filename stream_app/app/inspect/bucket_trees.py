@@ -11,7 +11,7 @@ from rich.text import Text
 
 from stream_app.app.inspect.snapshot_files import (
     EVERYTHING,
-    BucketChoice,
+    BucketFilter,
     file_place,
     key_text,
     live_files,
@@ -178,12 +178,12 @@ def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCo
 def level_rows(
     table: FileStoreTable,
     snapshot: Snapshot | None,
-    choice: BucketChoice = EVERYTHING,
+    bucket_filter: BucketFilter = EVERYTHING,
     next_compactions: NextCompactions | None = None,
 ) -> list[TreeRow]:
     """Return the levels of all buckets of a snapshot, from level 0 up."""
     next_compactions = next_compactions or NextCompactions()
-    groups = groupby(live_files(table, snapshot, choice), key=partial(file_place, table))
+    groups = groupby(live_files(table, snapshot, bucket_filter), key=partial(file_place, table))
     return [
         _level_row(table, list(entries), level_key, next_compactions)
         for level_key, entries in groups
@@ -191,14 +191,14 @@ def level_rows(
 
 
 def sorted_run_rows(
-    table: FileStoreTable, snapshot: Snapshot | None, choice: BucketChoice = EVERYTHING
+    table: FileStoreTable, snapshot: Snapshot | None, bucket_filter: BucketFilter = EVERYTHING
 ) -> list[TreeRow]:
     """Return a row for each sorted run, newest first, with the columns of `level_rows`."""
 
     def run_of(entry: ManifestEntry) -> tuple[str, int, int, str]:
         return *file_place(table, entry), "" if entry.file.level else entry.file.file_name
 
-    groups = groupby(live_files(table, snapshot, choice), key=run_of)
+    groups = groupby(live_files(table, snapshot, bucket_filter), key=run_of)
     return [
         _level_row(table, list(entries), run_key[:3], NextCompactions())
         for run_key, entries in groups

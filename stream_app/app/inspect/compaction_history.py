@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
-from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketChoice
+from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketFilter
 from stream_app.app.text.listing import time_text
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -49,7 +49,7 @@ class CompactionRow:
 
 
 def compaction_rows(
-    table: FileStoreTable, choice: BucketChoice = EVERYTHING
+    table: FileStoreTable, bucket_filter: BucketFilter = EVERYTHING
 ) -> list[CompactionRow]:
     """Return the compactions of all snapshots, earliest snapshot first."""
     snapshots = [
@@ -57,15 +57,19 @@ def compaction_rows(
         for snapshot in table.snapshots.backwards()
         if snapshot.commit_kind is CommitKind.COMPACT
     ]
-    return [row for snapshot in snapshots[::-1] for row in compactions_of(table, snapshot, choice)]
+    return [
+        row
+        for snapshot in snapshots[::-1]
+        for row in compactions_of(table, snapshot, bucket_filter)
+    ]
 
 
 def compactions_of(
-    table: FileStoreTable, snapshot: Snapshot, choice: BucketChoice = EVERYTHING
+    table: FileStoreTable, snapshot: Snapshot, bucket_filter: BucketFilter = EVERYTHING
 ) -> list[CompactionRow]:
     """Return the compactions of one COMPACT snapshot, by partition and bucket."""
     changes: dict[BucketId, list[ManifestEntry]] = {}
-    for entry in choice.chosen_entries(table, FileStoreScan(table).delta(snapshot)):
+    for entry in bucket_filter.chosen_entries(table, FileStoreScan(table).delta(snapshot)):
         changes.setdefault(entry.bucket_id, []).append(entry)
     reports_of: dict[tuple[str, int], list[CompactionReport]] = {}
     for report in reports_of_property(snapshot.properties) or ():

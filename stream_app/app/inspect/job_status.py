@@ -344,7 +344,7 @@ def ends_of_table(ends: Offsets, topics_of: Mapping[str, Collection[str]], name:
         topic for table, topics in topics_of.items() if table != name for topic in topics
     }
     own_topics = set(topics_of.get(name, ())) or ends.keys() - other_topics or ends.keys()
-    return {topic: partitions for topic, partitions in ends.items() if topic in own_topics}
+    return {topic: topic_offsets for topic, topic_offsets in ends.items() if topic in own_topics}
 
 
 def _seconds_since(time_ms: int | None, now_ms: int) -> int | None:

@@ -14,11 +14,11 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.system_files import FILES
-from stream_app.table.versions.partition_choice import PartitionChoice
+from stream_app.table.versions.partition_filter import PartitionFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BucketChoice:
+class BucketFilter:
     """Conditions that a bucket must meet, all of them.
 
     Attributes:
@@ -60,24 +60,26 @@ class BucketChoice:
         self, table: FileStoreTable, entries: Iterable[ManifestEntry]
     ) -> Iterator[ManifestEntry]:
         """Yield the entries of the chosen buckets."""
-        choice = PartitionChoice(partitions=self.partitions)
+        partition_filter = PartitionFilter(partitions=self.partitions)
         for entry in entries:
-            if self.bucket in (None, entry.bucket) and choice.is_named(table, entry.partition):
+            if self.bucket in (None, entry.bucket) and partition_filter.is_named(
+                table, entry.partition
+            ):
                 yield entry
 
 
-EVERYTHING = BucketChoice()
+EVERYTHING = BucketFilter()
 
 
 def live_files(
-    table: FileStoreTable, snapshot: Snapshot | None, choice: BucketChoice = EVERYTHING
+    table: FileStoreTable, snapshot: Snapshot | None, bucket_filter: BucketFilter = EVERYTHING
 ) -> list[ManifestEntry]:
     """Return live files by partition, bucket and level, newest file first in a level."""
 
     def sort_key(entry: ManifestEntry) -> tuple[object, ...]:
         return *file_place(table, entry), -entry.file.max_sequence_number, entry.file.file_name
 
-    return sorted(choice.chosen_entries(table, FILES.rows(table, snapshot)), key=sort_key)
+    return sorted(bucket_filter.chosen_entries(table, FILES.rows(table, snapshot)), key=sort_key)
 
 
 def file_place(table: FileStoreTable, entry: ManifestEntry) -> tuple[str, int, int]:

@@ -1,7 +1,7 @@
 """Makes the listings of `inspect` from system tables, with short column names and ISO times.
 
-`table.read.system_tables` provides the rows, also facts for which Paimon has no column. The options
-of a table are those set in its schema, and all others with their defaults.
+`table.read.system_tables` provides the rows, and getters for which Paimon has no column. The
+options of a table are those set in its schema, and all others with their defaults.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from stream_app.app.config.secrets import HIDDEN, is_secret
-from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketChoice, key_text, live_files
+from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketFilter, key_text, live_files
 from stream_app.app.text.listing import Listing, size_text, time_text
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.core_options import OPTIONS
@@ -20,7 +20,7 @@ from stream_app.model.options.option import DURATION, SIZE, Option
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.system_rows import Fact
+from stream_app.table.read.system_rows import ColumnGetter
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 
 PAIMON_LISTINGS = (
@@ -33,7 +33,7 @@ def listing(
     name: str,
     table: FileStoreTable,
     snapshot: Snapshot | None = None,
-    choice: BucketChoice = EVERYTHING,
+    bucket_filter: BucketFilter = EVERYTHING,
 ) -> Listing:
     """Return the rows of a system table as `inspect` shows them."""
     system_table = SYSTEM_TABLES[name]
@@ -42,7 +42,7 @@ def listing(
         row_type = make_dataclass(name, arrow_table.schema.names, frozen=True)
         return Listing(row_type, [row_type(**row) for row in arrow_table.to_pylist()])
     if name == "files":
-        return file_listing(table, live_files(table, snapshot, choice))
+        return file_listing(table, live_files(table, snapshot, bucket_filter))
     return _listing(name, table, system_table.rows(table, snapshot), _COLUMNS[name])
 
 
@@ -54,20 +54,20 @@ def file_listing(
     Args:
         names: the names of the shown columns; empty for all.
     """
-    facts = _file_facts(table)
-    columns = {name: fact for name, fact in facts.items() if not names or name in names}
+    getters = _file_getters(table)
+    columns = {name: getter for name, getter in getters.items() if not names or name in names}
     return _listing("files", table, entries, columns)
 
 
 def _listing(
-    name: str, table: FileStoreTable, rows: Iterable[Any], facts: Mapping[str, Fact]
+    name: str, table: FileStoreTable, rows: Iterable[Any], getters: Mapping[str, ColumnGetter]
 ) -> Listing:
-    values = SYSTEM_TABLES[name].values(table, rows, list(facts.values()))
-    row_type = make_dataclass(name, facts, frozen=True)
+    values = SYSTEM_TABLES[name].values(table, rows, list(getters.values()))
+    row_type = make_dataclass(name, getters, frozen=True)
     return Listing(row_type, [row_type(*row) for row in values])
 
 
-def _time_fact(path: str, zone: str = "Z") -> Fact:
+def _time_getter(path: str, zone: str = "Z") -> ColumnGetter:
     """Return milliseconds since 1970 as text. A writer's local time has an empty zone."""
     time_ms = attrgetter(path)
     return lambda row: time_text(time_ms(row), zone=zone)
@@ -96,8 +96,8 @@ def _range_text(minimum: int | None, maximum: int | None) -> str | None:
     return str(minimum) if minimum == maximum else f"{minimum}-{maximum}"
 
 
-def _file_facts(table: FileStoreTable) -> Mapping[str, Fact]:
-    """Return column → fact of a data file. `deletes` counts -U and -D; None if not recorded."""
+def _file_getters(table: FileStoreTable) -> Mapping[str, ColumnGetter]:
+    """Return column → getter of a data file. `deletes` counts -U and -D; None if not recorded."""
     key_type = table.schema.key_type
     return {
         "partition": "partition_path",
@@ -113,23 +113,23 @@ def _file_facts(table: FileStoreTable) -> Mapping[str, Fact]:
         "max_sequence": "max_sequence_number",
         "schema": "schema_id",
         "source": "file_source",
-        "created": _time_fact("file.creation_time_ms", zone=""),
+        "created": _time_getter("file.creation_time_ms", zone=""),
     }
 
 
-_SIZES: Mapping[str, Fact] = {
+_SIZES: Mapping[str, ColumnGetter] = {
     "files": "file_count",
     "rows": "row_count",
     "bytes": "bytes",
-    "updated": _time_fact("updated_ms", zone=""),
+    "updated": _time_getter("updated_ms", zone=""),
 }
 """Columns of sizes; rows are physical rows, including deletes and older versions."""
-_COLUMNS: Mapping[str, Mapping[str, Fact]] = {
+_COLUMNS: Mapping[str, Mapping[str, ColumnGetter]] = {
     # Records are physical rows.
     "snapshots": {
         "snapshot": "snapshot_id",
         "kind": "commit_kind",
-        "time": _time_fact("time_ms"),
+        "time": _time_getter("time_ms"),
         "user": "commit_user",
         "identifier": _epoch,
         "schema": "schema_id",
@@ -143,7 +143,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
     },
     "schemas": {
         "schema": "schema_id",
-        "time": _time_fact("time_ms"),
+        "time": _time_getter("time_ms"),
         "primary_keys": lambda schema: ", ".join(schema.primary_keys),
         "partition_keys": lambda schema: ", ".join(schema.partition_keys),
         "columns": columns_text,
@@ -157,9 +157,9 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "tag": "name",
         "snapshot": "snapshot_id",
         "schema": "schema_id",
-        "time": _time_fact("snapshot.time_ms"),
+        "time": _time_getter("snapshot.time_ms"),
         "records": "record_count",
-        "created": _time_fact("create_time_ms", zone=""),
+        "created": _time_getter("create_time_ms", zone=""),
         "retained_ms": "time_retained_ms",
     },
     # `behind` counts the snapshots that the consumer has not read yet.
@@ -168,7 +168,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "next_snapshot": "next_snapshot_id",
         "behind": "behind",
         "has_expired": "has_expired",
-        "updated": _time_fact("modified_ms"),
+        "updated": _time_getter("modified_ms"),
     },
     # Buckets and levels are ranges, or None if the writer did not record them.
     "manifests": {

@@ -35,7 +35,7 @@ from stream_app.model.options.compaction_options import (
     CONTINUOUS_DISCOVERY_INTERVAL,
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from stream_app.process.log_facts import logging_about
+from stream_app.process.log_fields import logging_about
 from stream_app.spark.driver.jvm_watch import watched_session
 from stream_app.spark.driver.session import start_session
 from stream_app.spark.driver.stop_signals import stop_on_signals
@@ -205,10 +205,10 @@ class CompactionRun:
 
     def _move_postponed_rows(self) -> None:
         """Move postponed rows into their buckets, where they are compacted afterwards."""
-        table, choice = self.table_job.table, self.settings.choice
+        table, partition_filter = self.table_job.table, self.settings.partition_filter
         if not table.kind_traits.postpones:
             return
-        waiting_buckets = choice.buckets(table, table.snapshots.latest(), postponed=True)
+        waiting_buckets = partition_filter.buckets(table, table.snapshots.latest(), postponed=True)
         moved_rows = move_postponed(table, {partition for partition, _ in waiting_buckets})
         if moved_rows is None:
             return
@@ -223,15 +223,15 @@ class CompactionRun:
     def _load_changed_buckets(self) -> set[BucketId]:
         """Load the buckets that have new files, or all that meet a condition on idle time."""
         table, stream_commit = self.table_job.table, self.table_job.stream_commit
-        choice = self.settings.choice
+        partition_filter = self.settings.partition_filter
         latest_snapshot = table.snapshots.latest()
         latest_id = None if latest_snapshot is None else latest_snapshot.snapshot_id
-        if latest_id == self._snapshot_id and choice.idle_ms is None:
+        if latest_id == self._snapshot_id and partition_filter.idle_ms is None:
             return set()
         self._snapshot_id = latest_id
-        buckets = choice.buckets(table, latest_snapshot)
+        buckets = partition_filter.buckets(table, latest_snapshot)
         stream_commit.state.follow_and_load(buckets)
-        if choice.has_conditions:
+        if partition_filter.has_conditions:
             stream_commit.coordinator.restrict({partition for partition, _ in buckets})
         for bucket, count in stream_commit.coordinator.back_pressure.sorted_run_counts().items():
             self.summary.counts_before.setdefault(bucket, count)

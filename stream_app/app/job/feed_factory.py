@@ -140,7 +140,7 @@ class FeedFactory:
             pipeline_of=lambda latest_table: job_pipeline(
                 self.job_tables,
                 latest_table,
-                choice=None if source_check is None else source_check.choice,
+                source_filter=None if source_check is None else source_check.source_filter,
                 restores=True,
                 quarantines_non_inserts=self.stream_config.non_insert_records
                 is NonInsertRecords.QUARANTINE,

@@ -32,7 +32,7 @@ def plan_sorting(settings: CompactionSettings) -> list[CompactRequest]:
     """
     assert settings.row_order is not None, "the caller knows that there is an order"
     snapshot = settings.table.snapshots.latest()
-    buckets = settings.choice.buckets(settings.table, snapshot)
+    buckets = settings.partition_filter.buckets(settings.table, snapshot)
     return sorted_requests(settings.table, snapshot, settings.row_order, buckets)
 
 

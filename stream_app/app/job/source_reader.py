@@ -159,7 +159,7 @@ class NativeSourceReader:
         """Return the cutter of epochs between transactions; None if epochs may cut transactions."""
         if not settings.job_tables.keeps_transactions:
             return None
-        transactions_of = settings.job_tables.source.facts.transactions
+        transactions_of = settings.job_tables.source.source_extractor.transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeEpochCutter(
             reader=TransactionReader(

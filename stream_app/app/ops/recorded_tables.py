@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.table_setup.refused_tables import refused_tables
-from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceFilter
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobWarning, read_state, state_or_empty
 from stream_app.checkpoint.load_plan import read_load_plan
@@ -82,7 +82,7 @@ def loaded_tables(job_tables: JobTables | None) -> frozenset[str]:
     return frozenset(part.table for part in load_plan.parts_from(0))
 
 
-def choice_of(job_tables: JobTables | None) -> SourceChoice:
+def source_filter_of(job_tables: JobTables | None) -> SourceFilter:
     """Return the source tables that a job of one table accepts: all without a known checkpoint."""
     if job_tables is None or job_tables.joins_sources:
         return EVERY_SOURCE
@@ -99,7 +99,7 @@ def choice_of(job_tables: JobTables | None) -> SourceChoice:
     foreign_sources = frozenset(
         (topic, "") for topic in job_tables.source.topics if topic not in names_by_topic
     )
-    return SourceChoice(own_names=own_names, others=foreign_sources)
+    return SourceFilter(own_names=own_names, others=foreign_sources)
 
 
 def recorded_splitter(
@@ -139,7 +139,7 @@ def named_splitter(
     assignment = job_tables.assignment(names, targets)
     if assignment is None:
         return OneTableSplitter()
-    return OriginSplitter(job_tables.source.facts.origins, assignment)
+    return OriginSplitter(job_tables.source.source_extractor.origins, assignment)
 
 
 def _recorded_names(job_tables: JobTables) -> Iterator[str]:

@@ -250,9 +250,9 @@ class BrokerConnection:
             SourceError: the broker does not respond, or refuses the offsets.
         """
         metadata = {
-            TopicPartition(topic, int(partition)): OffsetAndMetadata(offset, "", -1)
-            for topic, partitions in offsets.items()
-            for partition, offset in partitions.items()
+            TopicPartition(topic, int(partition_number)): OffsetAndMetadata(offset, "", -1)
+            for topic, topic_offsets in offsets.items()
+            for partition_number, offset in topic_offsets.items()
         }
         errors = self._ask_coordinator(lambda: self._client.alter_group_offsets(group_id, metadata))
         refusals = sorted({error.__name__ for error in errors.values() if error is not NoError})
@@ -285,9 +285,9 @@ class BrokerConnection:
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         return self._list_offsets(
             {
-                TopicPartition(name, partition): spec
+                TopicPartition(name, partition_number): spec
                 for name, topic in topics.items()
-                for partition in range(topic.partition_count)
+                for partition_number in range(topic.partition_count)
             }
         )
 

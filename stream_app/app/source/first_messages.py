@@ -106,26 +106,28 @@ def _both_ends(starts: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetR
     Empty partitions are left out.
     """
     filled_partitions = sorted(
-        partition for partition, end in ends.items() if end > starts[partition]
+        kafka_partition for kafka_partition, end in ends.items() if end > starts[kafka_partition]
     )
-    partitions = [
-        partition
+    kafka_partitions = [
+        kafka_partition
         for _, of_topic in itertools.groupby(filled_partitions, key=itemgetter(0))
-        for partition in itertools.islice(of_topic, _PARTITIONS_MAX)
+        for kafka_partition in itertools.islice(of_topic, _PARTITIONS_MAX)
     ]
     middles = {
-        partition: min(starts[partition] + _MESSAGES, ends[partition]) for partition in partitions
+        kafka_partition: min(starts[kafka_partition] + _MESSAGES, ends[kafka_partition])
+        for kafka_partition in kafka_partitions
     }
     last_starts = {
-        partition: max(middles[partition], ends[partition] - _MESSAGES) for partition in partitions
+        kafka_partition: max(middles[kafka_partition], ends[kafka_partition] - _MESSAGES)
+        for kafka_partition in kafka_partitions
     }
     return [
         *(
-            OffsetRange(*partition, starts[partition], middles[partition])
-            for partition in partitions
+            OffsetRange(*kafka_partition, starts[kafka_partition], middles[kafka_partition])
+            for kafka_partition in kafka_partitions
         ),
         *(
-            OffsetRange(*partition, last_starts[partition], ends[partition])
-            for partition in partitions
+            OffsetRange(*kafka_partition, last_starts[kafka_partition], ends[kafka_partition])
+            for kafka_partition in kafka_partitions
         ),
     ]

@@ -56,8 +56,8 @@ def first_offsets_of(source_config: SourceConfig) -> str:
                     source_config.starting_offsets,
                 )  # fmt: skip
     offsets_by_topic: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in offsets.items():
-        offsets_by_topic.setdefault(topic, {})[str(partition)] = offset
+    for (topic, partition_number), offset in offsets.items():
+        offsets_by_topic.setdefault(topic, {})[str(partition_number)] = offset
     text = offsets_text(offsets_by_topic)
     _LOG.info("the job begins at the offsets %s", text)
     return text
@@ -87,13 +87,19 @@ def _times(
         return dict.fromkeys(kafka_partitions, source_config.starting_timestamp)
     configured_times = source_config.starting_offsets_by_timestamp or {}
     times: dict[KafkaPartition, int] = {}
-    for topic, partition in kafka_partitions:
+    for topic, partition_number in kafka_partitions:
         topic_times = configured_times.get(topic)
-        time = topic_times.get(str(partition)) if isinstance(topic_times, Mapping) else topic_times
+        time = (
+            topic_times.get(str(partition_number))
+            if isinstance(topic_times, Mapping)
+            else topic_times
+        )
         if time is not None:
-            times[topic, partition] = time
+            times[topic, partition_number] = time
     without_time = sorted(set(kafka_partitions) - set(times))
-    problems = [f"{topic}/{partition} has no time" for topic, partition in without_time]
+    problems = [
+        f"{topic}/{partition_number} has no time" for topic, partition_number in without_time
+    ]
     unknown_names = _configured_names(configured_times) - _existing_names(kafka_partitions)
     problems += [f"{name} does not exist" for name in unknown_names]
     if problems:
@@ -108,12 +114,12 @@ def _times(
 def _configured_names(configured_times: Mapping[str, int | Mapping[str, int]]) -> set[str]:
     """Return ``TOPIC`` or ``TOPIC/PARTITION`` for each time that the configuration gives."""
     return {
-        f"{topic}/{partition}" if partition else topic
+        f"{topic}/{partition_number}" if partition_number else topic
         for topic, times in configured_times.items()
-        for partition in (times if isinstance(times, Mapping) else ("",))
+        for partition_number in (times if isinstance(times, Mapping) else ("",))
     }
 
 
 def _existing_names(kafka_partitions: Collection[KafkaPartition]) -> set[str]:
-    names = {f"{topic}/{partition}" for topic, partition in kafka_partitions}
+    names = {f"{topic}/{partition_number}" for topic, partition_number in kafka_partitions}
     return names | {topic for topic, _ in kafka_partitions}

@@ -171,9 +171,9 @@ class SourceConnection:
     ) -> _ByPartition:
         """Query each cluster with its request; return the results under the job's topic names."""
         return {
-            (in_cluster(cluster, topic), partition): value
+            (in_cluster(cluster, topic), partition_number): value
             for cluster, request in requests.items()
-            for (topic, partition), value in ask(self._clusters[cluster][1], request).items()
+            for (topic, partition_number), value in ask(self._clusters[cluster][1], request).items()
         }
 
 
@@ -188,5 +188,5 @@ def _by_cluster(
 
 def _in_own_cluster(kafka_partition: KafkaPartition) -> KafkaPartition:
     """Return a partition under the topic's name in its own cluster."""
-    topic, partition = kafka_partition
-    return cluster_and_name(topic)[1], partition
+    topic, partition_number = kafka_partition
+    return cluster_and_name(topic)[1], partition_number

@@ -47,8 +47,8 @@ def source_ends(source_config: SourceConfig, on_unknown: Callable[[str], None]) 
         with SourceConnection(source_config, timeout_s=_ENDS_TIMEOUT_S) as connection:
             topics = connection.topics()
             ends: dict[str, dict[str, int]] = {}
-            for (topic, partition), end in connection.end_offsets(topics).items():
-                ends.setdefault(topic, {})[str(partition)] = end
+            for (topic, partition_number), end in connection.end_offsets(topics).items():
+                ends.setdefault(topic, {})[str(partition_number)] = end
             return ends
     except StreamAppError as error:
         on_unknown(error.problem)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.model.files.compact_request import RowOrder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.partition_choice import PartitionChoice
+from stream_app.table.versions.partition_filter import PartitionFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class CompactionSettings:
 
     Attributes:
         table: the table with the options of the command line; never write-only.
-        choice: the partitions to compact.
+        partition_filter: the partitions to compact.
         full: whether to merge whole buckets, rather than what the table's triggers demand.
         follow: whether to run until stopped.
         spark_settings: settings of Spark.
@@ -28,7 +28,7 @@ class CompactionSettings:
     """
 
     table: FileStoreTable
-    choice: PartitionChoice
+    partition_filter: PartitionFilter
     full: bool
     follow: bool
     spark_settings: Mapping[str, str]

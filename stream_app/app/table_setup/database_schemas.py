@@ -96,7 +96,7 @@ def described_sources(
 
     A source table that its messages do not describe is left out.
     """
-    describe: Describe = job_tables.source.facts.describe
+    describe: Describe = job_tables.source.source_extractor.describe
     if job_tables.lowers_names:
         describe = LowerCaseDescriber(describe)
     options = job_tables.mapping_options

@@ -33,7 +33,7 @@ from stream_app.app.table_setup.single_table_setup import changes_that_fail, col
 from stream_app.app.table_setup.statement_reader import renames_with
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.message_format import SourceFacts
+from stream_app.cdc.message_format import SourceExtractor
 from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.checkpoint.retry_policy import is_temporary
@@ -105,8 +105,8 @@ class DatabaseTables:
         self._targets = dict(self.state_file.state.origins)
 
     @property
-    def _facts(self) -> SourceFacts:
-        return self.job_tables.source.facts
+    def _source_extractor(self) -> SourceExtractor:
+        return self.job_tables.source.source_extractor
 
     def known_feeds(self) -> list[TableFeed]:
         """Return the feeds of known tables. A missing one is created when messages come."""
@@ -126,7 +126,7 @@ class DatabaseTables:
         feeds: list[TableFeed] = []
         errors: dict[str, BaseException] = {}
         uncreated: dict[Origin, str] = {}
-        ddl_of, known_renames = self._facts.ddl_of, self.state_file.state.renames
+        ddl_of, known_renames = self._source_extractor.ddl_of, self.state_file.state.renames
         renames = renames_with(known_renames, ddl_of, messages, self.clock.now_ms())
         for name, batches in self._assign_messages(messages).items():
             try:
@@ -202,10 +202,10 @@ class DatabaseTables:
         )
         share = self.job_tables.share
         return OriginSplitter(
-            self._facts.origins,
+            self._source_extractor.origins,
             assignment,
             accepts_unassigned=not share or share.is_first,
-            forwards_statements=self._facts.ddl_of is not None,
+            forwards_statements=self._source_extractor.ddl_of is not None,
         )
 
     def _targets_for_tasks(self) -> Mapping[Origin, str]:
@@ -220,7 +220,7 @@ class DatabaseTables:
 
     def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
         """See `NewcomerCreator.quarantine_unassigned`."""
-        batches = messages_by_origin(self._facts.origins, messages)
+        batches = messages_by_origin(self._source_extractor.origins, messages)
         self._write_origins(
             {origin: batch.column("reason")[0].as_py() for origin, batch in batches}
         )
@@ -229,7 +229,7 @@ class DatabaseTables:
     def _assign_messages(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
         by_table: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, batch in messages_by_origin(self._facts.origins, messages):
+        for origin, batch in messages_by_origin(self._source_extractor.origins, messages):
             targets = {**self._targets, **_targets_in(by_table)}
             decision = decide_target(self.job_tables.rules, origin, targets)
             if isinstance(decision, RefusedTable):

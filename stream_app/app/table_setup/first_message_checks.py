@@ -24,7 +24,7 @@ from stream_app.app.table_setup.database_schemas import database_table_schema, d
 from stream_app.app.table_setup.format_setup import format_setup
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT
-from stream_app.cdc.message_format import FormatSetup, Notice, SourceFacts, SourceSurvey
+from stream_app.cdc.message_format import FormatSetup, Notice, SourceExtractor, SourceSurvey
 from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.clock import Clock
 from stream_app.epochs.rounds.source_table_check import SHARDS_FIX, distinct_tables, verdict_on
@@ -76,11 +76,11 @@ def check_first_messages(
 
 
 def first_remarks(
-    facts: SourceFacts, messages: pa.Table, columns: RowType
+    source_extractor: SourceExtractor, messages: pa.Table, columns: RowType
 ) -> Sequence[TableRemark]:
     """Return remarks on the columns of one table's messages."""
     batches = messages.combine_chunks().to_batches()
-    description = facts.describe(batches[0], NO_MAPPING_OPTIONS) if batches else None
+    description = source_extractor.describe(batches[0], NO_MAPPING_OPTIONS) if batches else None
     if description is None:
         return []
     all_ids = frozenset(field.field_id for field in columns)
@@ -114,7 +114,7 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
     """
     sync_config = job_tables.sync
     count = 0
-    batches = list(messages_by_origin(job_tables.source.facts.origins, messages))
+    batches = list(messages_by_origin(job_tables.source.source_extractor.origins, messages))
     _warn_if_all_are_left_out(sync_config, [origin for origin, _ in batches])
     for root, leaves in partition_roots(tables_in_messages(dict(batches))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
@@ -172,7 +172,7 @@ def tables_in_messages(batches: Mapping[Origin, pa.RecordBatch]) -> Mapping[Orig
 
 
 def snapshot_only_remarks(
-    facts: SourceFacts, batch: pa.RecordBatch, options: MappingOptions
+    source_extractor: SourceExtractor, batch: pa.RecordBatch, options: MappingOptions
 ) -> Iterable[TableRemark]:
     """Return remarks on columns of one table that only rows of the initial snapshot have."""
     is_read_row = [None if row is None else row[0] == _READ for row in _rows(batch)]
@@ -181,7 +181,7 @@ def snapshot_only_remarks(
         indices = [index for index, value in enumerate(is_read_row) if value is is_read]
         if not indices:
             return None
-        return facts.describe(batch.take(pa.array(indices, pa.int32())), options)
+        return source_extractor.describe(batch.take(pa.array(indices, pa.int32())), options)
 
     newest_read = max((index for index, value in enumerate(is_read_row) if value), default=-1)
     if False not in is_read_row[newest_read + 1 :]:

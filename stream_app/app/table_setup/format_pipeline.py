@@ -39,7 +39,7 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
         )
     if not setup.traits.lowers_names and setup.mapping_options is None:
         return Pipeline(declaration.make(source_setup), steps)
-    describe: Describe = declaration.facts(options).describe
+    describe: Describe = declaration.make_source_extractor(options).describe
     decoder: MessageFormat
     if setup.traits.lowers_names:
         decoder = LowerCaseFormat(

@@ -118,5 +118,7 @@ def _column_warnings(
     setup = format_setup(job_tables.source, job_tables.table, schema)
     messages = first_messages(job_tables.source, topics)
     check_first_messages(job_tables.source.format, setup, messages, reads_first=reads_first)
-    remarks = first_remarks(job_tables.source.facts, in_one_table(messages), schema.fields)
+    remarks = first_remarks(
+        job_tables.source.source_extractor, in_one_table(messages), schema.fields
+    )
     return column_warnings(job_tables.name, remarks, job_tables.full_key)

@@ -50,7 +50,7 @@ def renames_with(
     if ddl_of is None:
         return renames
     for message in ddl_messages(messages, ddl_of):
-        next_renames = renames.read_up_to(message.topic, message.partition, message.offset)
+        next_renames = renames.read_up_to(message.topic, message.partition_number, message.offset)
         if next_renames is not None:
             statements = parse_statements(message.ddl.text)
             cluster, _ = cluster_and_name(message.topic)
@@ -63,7 +63,7 @@ def statement_reader_of(
     job_tables: WholeDatabase, state_file: JobStateFile, now_ms: Callable[[], int]
 ) -> StatementReader | None:
     """Return the reader of a job's statements, or None if the format's messages carry none."""
-    ddl_of = job_tables.source.facts.ddl_of
+    ddl_of = job_tables.source.source_extractor.ddl_of
     return None if ddl_of is None else StatementReader(ddl_of, state_file, now_ms)
 
 
@@ -80,7 +80,10 @@ def evolution_of(
         return None
     rename_rules = None
     reaction = job_tables.renames_of(name)
-    if reaction is not RenameReaction.NEW_COLUMN and job_tables.source.facts.ddl_of is not None:
+    if (
+        reaction is not RenameReaction.NEW_COLUMN
+        and job_tables.source.source_extractor.ddl_of is not None
+    ):
         rename_rules = RenameRules(
             name=name,
             reaction=reaction,

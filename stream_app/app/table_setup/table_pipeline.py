@@ -30,11 +30,11 @@ from stream_app.cdc.pipeline_steps.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.pipeline_steps.expectations import Expectation, ExpectationStep
 from stream_app.cdc.pipeline_steps.insert_only_step import InsertOnlyStep
 from stream_app.cdc.pipeline_steps.made_columns_step import made_columns_step
-from stream_app.cdc.pipeline_steps.own_message_decoder import OwnMessageDecoder, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import OwnMessageDecoder, SourceFilter
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.message_format_registry import format_named, origins_in, source_facts
+from stream_app.message_format_registry import format_named, make_source_extractor, origins_in
 from stream_app.model.options.merge_options import HISTORY, IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
@@ -70,7 +70,7 @@ class RowSettings:
         expectations: the conditions that rows must meet.
         schema: the schema of the table.
         left_out_steps: the steps that the pipeline leaves out.
-        choice: which source tables the job's only table accepts, or None to accept all records.
+        source_filter: the source tables that the job's only table accepts; None accepts all.
         restores: whether the writer looks up values that a change leaves out.
         keeps_update_before: whether the writer uses -U rows.
         quarantines_non_inserts: whether other changes than inserts are quarantined in a table
@@ -84,7 +84,7 @@ class RowSettings:
     schema: TableSchema
     expectations: Sequence[Expectation] = ()
     left_out_steps: frozenset[StepPlace] = LEFT_OUT_BY_JOB
-    choice: SourceChoice | None = None
+    source_filter: SourceFilter | None = None
     restores: bool = False
     keeps_update_before: bool = True
     quarantines_non_inserts: bool = False
@@ -173,24 +173,26 @@ class RowSettings:
         )
 
     def _own_message_decoder(self) -> OwnMessageDecoder | None:
-        if self.choice is None:
+        if self.source_filter is None:
             return None
         origins = functools.partial(
             origins_in, self.source_config.format, self.source_config.format_options
         )
-        return OwnMessageDecoder(origins=origins, choice=self.choice)
+        return OwnMessageDecoder(origins=origins, source_filter=self.source_filter)
 
     def _made_columns(self) -> Step | None:
         """Return the step that computes the made columns, or None without such columns."""
         made_columns = self.table_config.made_columns
         if not made_columns:
             return None
-        facts = source_facts(self.source_config.format, self.source_config.format_options)
+        source_extractor = make_source_extractor(
+            self.source_config.format, self.source_config.format_options
+        )
         table_setup = whole_setup(self.source_config, self.schema)
         try:
             made_columns.columns(self.schema.fields, arrow_type)  # raises if one cannot be made
             return made_columns_step(
-                made_columns, table_setup, facts, arrow_type, self.clock.now_ms
+                made_columns, table_setup, source_extractor, arrow_type, self.clock.now_ms
             )
         except DefinitionError as error:
             raise UsageError(
@@ -247,7 +249,7 @@ class RowSettings:
             return None
         options = self.source_config.format_options
         return NarrowedColumnStep(
-            facts=source_facts(self.source_config.format, options),
+            source_extractor=make_source_extractor(self.source_config.format, options),
             schema=self.schema,
             rules=evolution_rules,
             type_times_ms=self.column_times(),
@@ -286,16 +288,16 @@ def job_pipeline(
     table: FileStoreTable,
     *,
     left_out_steps: frozenset[StepPlace] = LEFT_OUT_BY_JOB,
-    choice: SourceChoice | None = None,
+    source_filter: SourceFilter | None = None,
     restores: bool = False,
     quarantines_non_inserts: bool = False,
 ) -> Pipeline:
     """Return the pipeline that fills a table of a job.
 
     Args:
-        left_out_steps, choice, restores, quarantines_non_inserts: see `RowSettings`.
+        left_out_steps, source_filter, restores, quarantines_non_inserts: see `RowSettings`.
     """
     settings = row_settings(job_tables, table, quarantines_non_inserts=quarantines_non_inserts)
     return replace(
-        settings, left_out_steps=left_out_steps, choice=choice, restores=restores
+        settings, left_out_steps=left_out_steps, source_filter=source_filter, restores=restores
     ).pipeline()

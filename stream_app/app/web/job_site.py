@@ -37,7 +37,7 @@ from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.model.job_epoch import Offsets
 from stream_app.quarantine.quarantine_folder import (
     Quarantine,
-    RecordChoice,
+    RecordFilter,
     open_quarantine,
 )
 from stream_app.table.file_store_table import FileStoreTable
@@ -105,7 +105,7 @@ class JobSite(Site):
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
-            shown_job.job_tables.source.facts.origins,
+            shown_job.job_tables.source.source_extractor.origins,
             lambda: state_or_empty(checkpoint).origins,
         )
         self._unresolved_counter = UnresolvedRecordCounter(
@@ -208,7 +208,7 @@ class JobSite(Site):
         if not replays:
             yield "no record belongs to a table of the job by the rules of today"
         for replay in replays.values():
-            yield from replay_lines(replay.run(RecordChoice(), dry_run=False), dry_run=False)
+            yield from replay_lines(replay.run(RecordFilter(), dry_run=False), dry_run=False)
         self._unresolved_counter.invalidate()
 
     def resume(self, name: str) -> Iterator[str]:

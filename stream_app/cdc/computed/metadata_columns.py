@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import values_at
-from stream_app.cdc.message_format import SourceFacts
+from stream_app.cdc.message_format import SourceExtractor
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
 
 _TIME_TYPE = DataType(root=TypeRoot.TIMESTAMP_LTZ, precision=3)
@@ -31,31 +31,31 @@ class MetadataColumn:
     """
 
     data_type: DataType
-    read: Callable[[pa.RecordBatch, SourceFacts], pa.Array]
+    read: Callable[[pa.RecordBatch, SourceExtractor], pa.Array]
     is_stable: bool = False
     needs_time: bool = False
 
 
-def _kafka(name: str, messages: pa.RecordBatch, _: SourceFacts) -> pa.Array:
+def _kafka(name: str, messages: pa.RecordBatch, _: SourceExtractor) -> pa.Array:
     return messages.column(name)
 
 
-def _timestamp(messages: pa.RecordBatch, _: SourceFacts) -> pa.Array:
+def _timestamp(messages: pa.RecordBatch, _: SourceExtractor) -> pa.Array:
     times_ms = messages.column("timestamp").cast(_MILLIS_TYPE, safe=False)
     # Kafka counts -1 where a message has no time.
     is_unknown = pc.less(times_ms.view(pa.int64()), 0)
     return pc.if_else(is_unknown, pa.scalar(None, _MILLIS_TYPE), times_ms)
 
 
-def _origin(field: str, messages: pa.RecordBatch, facts: SourceFacts) -> pa.Array:
-    origins = facts.origins(messages)
+def _origin(field: str, messages: pa.RecordBatch, source_extractor: SourceExtractor) -> pa.Array:
+    origins = source_extractor.origins(messages)
     names = pa.array([getattr(table, field) or None for table in origins.tables], pa.string())
     return values_at(names, origins.codes)
 
 
-def _op_ts(messages: pa.RecordBatch, facts: SourceFacts) -> pa.Array:
-    assert facts.change_times is not None, "a configuration's check refuses such formats"
-    return facts.change_times(messages)
+def _op_ts(messages: pa.RecordBatch, source_extractor: SourceExtractor) -> pa.Array:
+    assert source_extractor.change_times is not None, "a configuration's check refuses such formats"
+    return source_extractor.change_times(messages)
 
 
 METADATA: Mapping[str, MetadataColumn] = {

@@ -28,7 +28,7 @@ class DdlMessage:
     """A message with a statement, and its place in the source."""
 
     topic: str
-    partition: int
+    partition_number: int
     offset: int
     ddl: DdlText
 
@@ -65,7 +65,7 @@ def ddl_messages(messages: pa.Table, ddl_of: DdlOf) -> Iterator[DdlMessage]:
         ddl = ddl_of(document) if isinstance(document, dict) else None
         if ddl is not None:
             yield DdlMessage(
-                topic=row["topic"], partition=row["partition"], offset=row["offset"], ddl=ddl
+                topic=row["topic"], partition_number=row["partition"], offset=row["offset"], ddl=ddl
             )
 
 

@@ -23,8 +23,13 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.debezium_options import JSON_OPTIONS, parse_options
 from stream_app.cdc.json_message import json_text
-from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
-from stream_app.cdc.wire.event_data import EventFactReader, EventFormat, unwrap_events
+from stream_app.cdc.message_format import (
+    FormatDeclaration,
+    FormatSetup,
+    SourceExtractor,
+    SourceSurvey,
+)
+from stream_app.cdc.wire.event_data import EventFormat, EventSourceExtractor, unwrap_events
 
 _NAME = "debezium-cloudevents"
 _PREFIX = "iodebezium"
@@ -124,8 +129,10 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
     return DEBEZIUM_JSON.survey(setup, inner_messages)
 
 
-def _facts(options: Mapping[str, str]) -> SourceFacts:
-    return EventFactReader(DEBEZIUM_JSON.facts(options), _DATA).facts()
+def _source_extractor(options: Mapping[str, str]) -> SourceExtractor:
+    return EventSourceExtractor(
+        DEBEZIUM_JSON.make_source_extractor(options), _DATA
+    ).as_source_extractor()
 
 
 DEBEZIUM_CLOUD_EVENTS: FormatDeclaration = replace(
@@ -136,6 +143,6 @@ DEBEZIUM_CLOUD_EVENTS: FormatDeclaration = replace(
     check=partial(parse_options, name=_NAME, format_options=JSON_OPTIONS),
     make=_format,
     survey=_survey,
-    facts=_facts,
+    make_source_extractor=_source_extractor,
     telltale_fields=(frozenset({"specversion", "data", _OP}),),
 )

@@ -1,6 +1,6 @@
 """Describes a source table from Debezium's messages: its columns, their types, and its key.
 
-Implements `describe` and `versions` of `message_format.SourceFacts`. The job calls it when it
+Implements `describe` and `versions` of `message_format.SourceExtractor`. The job calls it when it
 creates a table, when messages have columns or types that the table lacks, and for each batch where
 ``narrowed-columns = quarantine``.
 
@@ -39,7 +39,7 @@ _KEY_NAMES = "pkNames"
 def describe(
     messages: pa.RecordBatch, options: MappingOptions, *, keeps_nulls: bool = False
 ) -> SourceTable | None:
-    """Return the table that these messages describe; see `message_format.SourceFacts.describe`.
+    """Return the table that these messages describe; see `message_format.SourceExtractor.describe`.
 
     Args:
         keeps_nulls: whether the connector's converter keeps nulls, instead of sending the DEFAULT.
@@ -58,7 +58,7 @@ def describe(
 
 
 def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[TableVersionSeen]:
-    """See `message_format.SourceFacts.versions`; keys are columns like others."""
+    """See `message_format.SourceExtractor.versions`; keys are columns like others."""
     return [
         TableVersionSeen(np.array(version.message_indices, np.int64), table)
         for version in _version_messages(messages)

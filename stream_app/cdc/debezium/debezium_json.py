@@ -61,7 +61,7 @@ from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.json_options import column_readings
 from stream_app.cdc.json_records.layout_chooser import LayoutChooser
 from stream_app.cdc.json_records.record_shapes import RecordShape
-from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts
+from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceExtractor
 from stream_app.cdc.rows.images import RowRules
 from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields
 
@@ -209,8 +209,8 @@ class DebeziumJson:
             )
 
 
-def _facts(options: Mapping[str, str]) -> SourceFacts:
-    return SourceFacts(
+def _source_extractor(options: Mapping[str, str]) -> SourceExtractor:
+    return SourceExtractor(
         origins=debezium_origins,
         describe=partial(describe, keeps_nulls=keeps_nulls(options)),
         versions=versions,
@@ -230,7 +230,7 @@ DEBEZIUM_JSON = FormatDeclaration(
     check=parse_options,
     make=DebeziumJson,
     survey=survey,
-    facts=_facts,
+    make_source_extractor=_source_extractor,
     has_transactions=True,
     has_whole_before=has_whole_before,
     telltale_fields=(

@@ -34,7 +34,7 @@ from stream_app.cdc.message_format import (
     FormatDeclaration,
     FormatSetup,
     MessageFormat,
-    SourceFacts,
+    SourceExtractor,
     SourceSurvey,
     TableVersionSeen,
 )
@@ -86,22 +86,22 @@ def _format(
 
 
 @dataclass(frozen=True, slots=True)
-class _JsonSchemaFactReader:
-    """A reader of what messages show about their source, by the schemas of a registry."""
+class _JsonSchemaSourceExtractor:
+    """The functions of a `SourceExtractor`, by the schemas of a registry."""
 
     schemas: Schemas
     keeps_nulls: bool
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """See `message_format.SourceFacts`; each message names its table."""
+        """See `message_format.SourceExtractor`; each message names its table."""
         return debezium_origins(without_heads(messages))
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
-        """See `message_format.SourceFacts`."""
+        """See `message_format.SourceExtractor`."""
         return change_times(without_heads(messages))
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `message_format.SourceFacts`.
+        """See `message_format.SourceExtractor`.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -121,7 +121,7 @@ class _JsonSchemaFactReader:
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
-        """See `message_format.SourceFacts`. One message shows the columns of its schema.
+        """See `message_format.SourceExtractor`. One message shows the columns of its schema.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -142,14 +142,14 @@ class _JsonSchemaFactReader:
             yield orjson.dumps(struct), message_indices[rows].astype(np.int64)
 
 
-def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
+def _source_extractor(registries: Registries, options: Mapping[str, str]) -> SourceExtractor:
     schemas = registry_schemas(_NAME, SECTION, registries, options)
-    fact_reader = _JsonSchemaFactReader(schemas, keeps_nulls(options))
-    return SourceFacts(
-        origins=fact_reader.origins,
-        describe=fact_reader.describe,
-        versions=fact_reader.versions,
-        change_times=fact_reader.change_times,
+    extractor = _JsonSchemaSourceExtractor(schemas, keeps_nulls(options))
+    return SourceExtractor(
+        origins=extractor.origins,
+        describe=extractor.describe,
+        versions=extractor.versions,
+        change_times=extractor.change_times,
     )
 
 
@@ -175,6 +175,6 @@ def debezium_json_schema(registries: Registries) -> FormatDeclaration:
         check=partial(_parse_options, registries),
         make=partial(_headed_json, registries),
         survey=partial(_survey, registries),
-        facts=partial(_facts, registries),
+        make_source_extractor=partial(_source_extractor, registries),
         has_whole_before=has_whole_before,
     )

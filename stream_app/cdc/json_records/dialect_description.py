@@ -1,6 +1,6 @@
 """Describes a source table from messages of any dialect: names, types where given, and the key.
 
-Implements `describe` and `versions` of `message_format.SourceFacts`. A dialect describes one
+Implements `describe` and `versions` of `message_format.SourceExtractor`. A dialect describes one
 message. A field whose message gives no type becomes a STRING column, which holds every value.
 
 Source: Paimon `flink/action/cdc/format/AbstractJsonRecordParser.java`.
@@ -29,7 +29,7 @@ from stream_app.model.source.source_table import SourceColumn, SourceTable, merg
 def describe(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> SourceTable | None:
-    """Return the table that these messages describe; see `message_format.SourceFacts.describe`."""
+    """Return the table that these messages describe; see `SourceExtractor.describe`."""
     tables = [version.table for version in versions(dialect, messages, options)]
     return functools.reduce(merged_source_table, tables) if tables else None
 
@@ -37,7 +37,7 @@ def describe(
 def versions(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> Sequence[TableVersionSeen]:
-    """Return the table's versions by their first messages; see `SourceFacts.versions`."""
+    """Return the table's versions by their first messages; see `SourceExtractor.versions`."""
     rows_of_tables: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
     for row, value in enumerate(messages.column("value").to_pylist()):

@@ -62,7 +62,7 @@ from stream_app.cdc.message_format import (
     FormatDeclaration,
     FormatSetup,
     MessageFormat,
-    SourceFacts,
+    SourceExtractor,
     promises_nothing,
 )
 from stream_app.cdc.rows.images import ImageRows, RowRules, rows_of_images
@@ -284,7 +284,7 @@ class DialectDeclaration:
 
     Attributes:
         name, section, introduction, options: see `FormatDeclaration`.
-        origins, change_times, ddl_of: see `SourceFacts`.
+        origins, change_times, ddl_of: see `SourceExtractor`.
         make_dialect: makes the dialect of a table's options.
         default_encoding: returns the encoding of a column, by its type.
         has_whole_before, has_changes, telltale_fields: see `FormatDeclaration`.
@@ -318,15 +318,17 @@ class DialectDeclaration:
             check=self._parse_options,
             make=self._format,
             survey=partial(survey, default_dialect),
-            facts=partial(self._facts, default_dialect),
+            make_source_extractor=partial(self._source_extractor, default_dialect),
             has_times=self.change_times is not None,
             has_whole_before=self.has_whole_before,
             has_changes=self.has_changes,
             telltale_fields=self.telltale_fields,
         )
 
-    def _facts(self, default_dialect: Dialect, _options: Mapping[str, str]) -> SourceFacts:
-        return SourceFacts(
+    def _source_extractor(
+        self, default_dialect: Dialect, _options: Mapping[str, str]
+    ) -> SourceExtractor:
+        return SourceExtractor(
             origins=self.origins,
             describe=partial(describe, default_dialect),
             versions=partial(versions, default_dialect),

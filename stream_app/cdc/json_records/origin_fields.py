@@ -1,6 +1,6 @@
 """Reads a few fields of each message, but no row: its source table and its change time.
 
-Implements parts of `message_format.SourceFacts`. A dialect names the fields that it needs. Many
+Implements parts of `message_format.SourceExtractor`. A dialect names the fields that it needs. Many
 messages are parsed in columns, and in halves if they do not parse together. The remaining messages
 are read one by one.
 """
@@ -139,7 +139,7 @@ class OriginRule:
     read: Callable[[Sequence[pa.Array]], NamedOrigins]
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """Return the source table of each message; see `message_format.SourceFacts`."""
+        """Return the source table of each message; see `message_format.SourceExtractor`."""
         return self.origins_of(read_fields(messages, self.fields), messages.num_rows)
 
     def origins_of(self, reader: FieldReader, count: int) -> Origins:
@@ -162,7 +162,7 @@ class OriginRule:
 
 
 def change_times(fields: pa.Schema, times_of: TimesOfFields, messages: pa.RecordBatch) -> pa.Array:
-    """Return the time of each change; see `message_format.SourceFacts`."""
+    """Return the time of each change; see `message_format.SourceExtractor`."""
     return read_fields(messages, fields).times(messages.num_rows, times_of)
 
 

@@ -34,7 +34,7 @@ from stream_app.cdc.computed.column_functions import (
 )
 from stream_app.cdc.computed.made_columns import MadeColumns, referenced_column
 from stream_app.cdc.computed.metadata_columns import METADATA
-from stream_app.cdc.message_format import FormatSetup, SourceFacts
+from stream_app.cdc.message_format import FormatSetup, SourceExtractor
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import STRING, RowType
 
@@ -69,7 +69,7 @@ class MadeColumnsStep:
     computed_columns: tuple[ComputedColumn, ...]
     metadata: dict[str, str]
     writer_columns: tuple[str, ...]
-    facts: SourceFacts
+    source_extractor: SourceExtractor
     now_ms: Callable[[], int]
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
@@ -103,7 +103,10 @@ class _MadeColumnBuilder:
         """Make the metadata columns; both images of a change get the values of its message."""
         message_indices = pa.array(self._changes.message_indices)
         for name, key in self._step.metadata.items():
-            self._add(name, METADATA[key].read(messages, self._step.facts).take(message_indices))
+            self._add(
+                name,
+                METADATA[key].read(messages, self._step.source_extractor).take(message_indices),
+            )
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
@@ -204,7 +207,7 @@ def source_setup(setup: FormatSetup, made_columns: MadeColumns) -> FormatSetup:
 def made_columns_step(
     made_columns: MadeColumns,
     table_setup: FormatSetup,
-    facts: SourceFacts,
+    source_extractor: SourceExtractor,
     arrow_type_of: ArrowTypeOf,
     now_ms: Callable[[], int],
 ) -> MadeColumnsStep:
@@ -222,7 +225,7 @@ def made_columns_step(
         computed_columns=tuple(_computed_columns(made_columns, table_setup.columns, arrow_type_of)),
         metadata=dict(made_columns.metadata),
         writer_columns=tuple(made_columns.writer_columns),
-        facts=facts,
+        source_extractor=source_extractor,
         now_ms=now_ms,
     )
 

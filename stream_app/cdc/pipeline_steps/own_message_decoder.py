@@ -31,8 +31,8 @@ _SHOWN_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceChoice:
-    """The source tables whose records a table accepts.
+class SourceFilter:
+    """A condition on records: the source tables whose records a table accepts.
 
     Attributes:
         own_names: the names of its source table; empty if unknown, or if records do not name it.
@@ -57,7 +57,7 @@ class SourceChoice:
         return f"{problem}, and the rows of this table are those of {own_tables}"
 
 
-EVERY_SOURCE = SourceChoice()
+EVERY_SOURCE = SourceFilter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +66,18 @@ class OwnMessageDecoder:
 
     Attributes:
         origins: the reader of the source tables of the messages' format; see
-            `message_format.SourceFacts`.
+            `message_format.SourceExtractor`.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
-    choice: SourceChoice
+    source_filter: SourceFilter
 
     def decode_accepted(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode a batch, of which the records of other source tables become bad records.
 
         It decodes the whole batch, and keeps this result if no message can be another table's.
-        Otherwise it decodes the accepted messages alone. If `decode` fails while the choice is
-        open, this only counts the records of the batch's source tables.
+        Otherwise it decodes the accepted messages alone. If `decode` fails while the filter
+        is open, this only counts the records of the batch's source tables.
 
         Raises:
             WrongSourceError: see `decode`, for an accepted record.
@@ -86,13 +86,13 @@ class OwnMessageDecoder:
             decoded = decode(messages)
         except WrongSourceError as error:
             # A TRUNCATE or the columns of another source table must not stop the job.
-            if self.choice.is_open:
+            if self.source_filter.is_open:
                 return self._decode_nothing(messages, decode, error)
             if not self._foreign_names(messages):
                 raise
         else:
             topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
-            is_own = all(self.choice.accepts(topic, name) for name in decoded.tables)
+            is_own = all(self.source_filter.accepts(topic, name) for name in decoded.tables)
             if len(decoded.tables) <= 1 and is_own and decoded.last_truncate is None:
                 if decoded.description is not None and decoded.bad.num_rows:
                     # A bad record of another source table must not decide the table's columns.
@@ -128,7 +128,7 @@ class OwnMessageDecoder:
             tables.setdefault(names[own_index], decoded.last_truncate)
         counts = Counter(names) if len(tables) > 1 else {}
         row_count = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
-        reasons = {index: self.choice.refusal(name) for index, name in foreign_names.items()}
+        reasons = {index: self.source_filter.refusal(name) for index, name in foreign_names.items()}
         shown_names = list(foreign_names.items())[:_SHOWN_MAX]
         first_foreign = {name: index for index, name in reversed(shown_names)}
         return replace(
@@ -141,7 +141,7 @@ class OwnMessageDecoder:
 
     def _foreign_names(self, messages: pa.RecordBatch) -> Mapping[int, str]:
         """Return messages that the table does not accept, and the names of their source tables."""
-        if not self.choice.own_names and not self.choice.others:
+        if not self.source_filter.own_names and not self.source_filter.others:
             return {}
         topics = messages.column("topic").to_pylist()
         has_value = valid_of(messages.column("value"))
@@ -150,7 +150,7 @@ class OwnMessageDecoder:
             for message_index, (topic, name) in enumerate(
                 zip(topics, self._names(messages), strict=True)
             )
-            if has_value[message_index] and not self.choice.accepts(topic, name)
+            if has_value[message_index] and not self.source_filter.accepts(topic, name)
         }
 
     def _names(self, messages: pa.RecordBatch) -> list[str]:

@@ -15,10 +15,15 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.json_message import json_text
-from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
+from stream_app.cdc.message_format import (
+    FormatDeclaration,
+    FormatSetup,
+    SourceExtractor,
+    SourceSurvey,
+)
 from stream_app.cdc.plain.key_options import check_key_columns
 from stream_app.cdc.plain.plain_json import PLAIN_ROWS
-from stream_app.cdc.wire.event_data import EventFactReader, EventFormat, unwrap_events
+from stream_app.cdc.wire.event_data import EventFormat, EventSourceExtractor, unwrap_events
 
 _NAME = "cloudevents"
 _ROWS = replace(
@@ -61,10 +66,15 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
     return _ROWS.survey(setup, rows)
 
 
-def _facts(options: Mapping[str, str]) -> SourceFacts:
-    inner_facts = _ROWS.facts(options)
+def _source_extractor(options: Mapping[str, str]) -> SourceExtractor:
+    inner_extractor = _ROWS.make_source_extractor(options)
     # The topic is the table, whatever an event holds.
-    return replace(EventFactReader(inner_facts, _DATA).facts(), origins=inner_facts.origins)
+    return replace(
+        EventSourceExtractor(inner_extractor, _DATA).as_source_extractor(),
+        origins=inner_extractor.origins,
+    )
 
 
-CLOUD_EVENTS: FormatDeclaration = replace(_ROWS, make=_format, survey=_survey, facts=_facts)
+CLOUD_EVENTS: FormatDeclaration = replace(
+    _ROWS, make=_format, survey=_survey, make_source_extractor=_source_extractor
+)

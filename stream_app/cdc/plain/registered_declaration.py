@@ -18,7 +18,7 @@ from stream_app.cdc.message_format import (
     FormatDeclaration,
     FormatSetup,
     MessageFormat,
-    SourceFacts,
+    SourceExtractor,
     SourceSurvey,
 )
 from stream_app.cdc.plain.key_options import (
@@ -32,7 +32,10 @@ from stream_app.cdc.plain.key_options import (
     has_text_keys,
 )
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
-from stream_app.cdc.plain.registered_fact_reader import RegisteredFactReader, origins_of_topics
+from stream_app.cdc.plain.registered_source_extractor import (
+    RegisteredSourceExtractor,
+    origins_of_topics,
+)
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
@@ -89,7 +92,7 @@ class RegisteredDeclaration:
             check=self._parse_options,
             make=self._format,
             survey=self._survey,
-            facts=self._facts,
+            make_source_extractor=self._source_extractor,
             has_times=False,
         )
 
@@ -106,26 +109,26 @@ class RegisteredDeclaration:
         checked_options = self._parse_options(setup.options, setup.columns)
         return self.make(self._schemas(setup.options), setup, checked_options)
 
-    def _fact_reader(self, options: Mapping[str, str]) -> RegisteredFactReader:
+    def _extractor(self, options: Mapping[str, str]) -> RegisteredSourceExtractor:
         checked_options = self._parse_options(options, RowType(()))
         key_language: SchemaLanguage[DescribedRows] = (
             TextKeyLanguage() if has_text_keys(checked_options) else self.language
         )
-        return RegisteredFactReader(
+        return RegisteredSourceExtractor(
             self.language, key_language, self._schemas(options), checked_options.values[KEY_COLUMNS]
         )
 
     def _survey(self, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
         """Look at the messages as JSON."""
-        fact_reader = self._fact_reader(setup.options)
+        extractor = self._extractor(setup.options)
         options = without_registry(setup.options)
         for key in (TOMBSTONES, KEY_FORMAT):
             options.pop(key, None)
-        json_messages = {topic: fact_reader.as_json(batch) for topic, batch in messages.items()}
+        json_messages = {topic: extractor.as_json(batch) for topic, batch in messages.items()}
         return PLAIN_JSON.survey(replace(setup, options=options), json_messages)
 
-    def _facts(self, options: Mapping[str, str]) -> SourceFacts:
-        fact_reader = self._fact_reader(options)
-        return SourceFacts(
-            origins=origins_of_topics, describe=fact_reader.describe, versions=fact_reader.versions
+    def _source_extractor(self, options: Mapping[str, str]) -> SourceExtractor:
+        extractor = self._extractor(options)
+        return SourceExtractor(
+            origins=origins_of_topics, describe=extractor.describe, versions=extractor.versions
         )

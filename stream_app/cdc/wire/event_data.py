@@ -33,7 +33,7 @@ from stream_app.cdc.columns.byte_patterns import positions_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.json_message import check_once, load_document
-from stream_app.cdc.message_format import MessageFormat, SourceFacts, TableVersionSeen
+from stream_app.cdc.message_format import MessageFormat, SourceExtractor, TableVersionSeen
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.wire.bad_records_as_received import mask_of_bad, with_received_bytes
 from stream_app.model.source.mapping_options import MappingOptions
@@ -247,43 +247,43 @@ class EventFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class EventFactReader:
-    """A reader of what events show about their source, from the messages within.
+class EventSourceExtractor:
+    """The functions of a `SourceExtractor` for events, which read the messages within.
 
     Attributes:
-        inner_facts: the facts of these messages.
+        inner_extractor: extracts the source's facts from these messages.
     """
 
-    inner_facts: SourceFacts
+    inner_extractor: SourceExtractor
     event_data: EventData
 
-    def facts(self) -> SourceFacts:
-        """Return the facts of events."""
-        return SourceFacts(
+    def as_source_extractor(self) -> SourceExtractor:
+        """Return the functions that the messages within can support."""
+        return SourceExtractor(
             origins=self.origins,
             describe=self.describe,
-            versions=None if self.inner_facts.versions is None else self.versions,
-            change_times=None if self.inner_facts.change_times is None else self.change_times,
+            versions=None if self.inner_extractor.versions is None else self.versions,
+            change_times=None if self.inner_extractor.change_times is None else self.change_times,
         )
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """See `message_format.SourceFacts`."""
+        """See `message_format.SourceExtractor`."""
         inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=False)
-        origins = self.inner_facts.origins(inner_messages)
+        origins = self.inner_extractor.origins(inner_messages)
         return replace(origins, unassigned_reasons={**origins.unassigned_reasons, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `message_format.SourceFacts`."""
-        return self.inner_facts.describe(unwrap_events(messages, self.event_data), options)
+        """See `message_format.SourceExtractor`."""
+        return self.inner_extractor.describe(unwrap_events(messages, self.event_data), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
-        """See `message_format.SourceFacts`."""
-        assert self.inner_facts.versions is not None
-        return self.inner_facts.versions(unwrap_events(messages, self.event_data), options)
+        """See `message_format.SourceExtractor`."""
+        assert self.inner_extractor.versions is not None
+        return self.inner_extractor.versions(unwrap_events(messages, self.event_data), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
-        """See `message_format.SourceFacts`."""
-        assert self.inner_facts.change_times is not None
-        return self.inner_facts.change_times(unwrap_events(messages, self.event_data))
+        """See `message_format.SourceExtractor`."""
+        assert self.inner_extractor.change_times is not None
+        return self.inner_extractor.change_times(unwrap_events(messages, self.event_data))

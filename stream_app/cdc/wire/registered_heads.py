@@ -18,7 +18,7 @@ from stream_app.cdc.message_format import (
     FormatDeclaration,
     FormatSetup,
     MessageFormat,
-    SourceFacts,
+    SourceExtractor,
     SourceSurvey,
     TableVersionSeen,
 )
@@ -87,7 +87,7 @@ def with_any_heads(declaration: FormatDeclaration, registries: Registries) -> Fo
         declaration,
         make=partial(_format_of, declaration, rewrite_of),
         survey=partial(_survey, declaration, rewrite_of),
-        facts=partial(_facts, declaration, rewrite_of),
+        make_source_extractor=partial(_source_extractor, declaration, rewrite_of),
     )
 
 
@@ -111,44 +111,48 @@ def _survey(
     return declaration.survey(setup, messages)
 
 
-def _facts(
+def _source_extractor(
     declaration: FormatDeclaration, rewrite_of: _RewriteOf, options: Mapping[str, str]
-) -> SourceFacts:
-    inner_facts, rewrite = declaration.facts(options), rewrite_of(options)
+) -> SourceExtractor:
+    inner_extractor, rewrite = declaration.make_source_extractor(options), rewrite_of(options)
     if rewrite is None:
-        return inner_facts
-    fact_reader = _RewritingFactReader(inner_facts, rewrite)
-    return SourceFacts(
-        origins=fact_reader.origins,
-        describe=fact_reader.describe,
-        versions=fact_reader.versions if inner_facts.versions else None,
-        change_times=fact_reader.change_times if inner_facts.change_times else None,
+        return inner_extractor
+    extractor = _RewritingSourceExtractor(inner_extractor, rewrite)
+    return SourceExtractor(
+        origins=extractor.origins,
+        describe=extractor.describe,
+        versions=extractor.versions if inner_extractor.versions else None,
+        change_times=extractor.change_times if inner_extractor.change_times else None,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _RewritingFactReader:
-    """A reader of what rewritten messages show about their source."""
+class _RewritingSourceExtractor:
+    """The functions of a `SourceExtractor` for messages that are rewritten first."""
 
-    inner_facts: SourceFacts
+    inner_extractor: SourceExtractor
     rewrite: _Rewrite
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """See `message_format.SourceFacts`."""
-        return self.inner_facts.origins(rewrite_keys_and_values(messages, self.rewrite))
+        """See `message_format.SourceExtractor`."""
+        return self.inner_extractor.origins(rewrite_keys_and_values(messages, self.rewrite))
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `message_format.SourceFacts`."""
-        return self.inner_facts.describe(rewrite_keys_and_values(messages, self.rewrite), options)
+        """See `message_format.SourceExtractor`."""
+        return self.inner_extractor.describe(
+            rewrite_keys_and_values(messages, self.rewrite), options
+        )
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
-        """See `message_format.SourceFacts`."""
-        assert self.inner_facts.versions is not None
-        return self.inner_facts.versions(rewrite_keys_and_values(messages, self.rewrite), options)
+        """See `message_format.SourceExtractor`."""
+        assert self.inner_extractor.versions is not None
+        return self.inner_extractor.versions(
+            rewrite_keys_and_values(messages, self.rewrite), options
+        )
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
-        """See `message_format.SourceFacts`."""
-        assert self.inner_facts.change_times is not None
-        return self.inner_facts.change_times(rewrite_keys_and_values(messages, self.rewrite))
+        """See `message_format.SourceExtractor`."""
+        assert self.inner_extractor.change_times is not None
+        return self.inner_extractor.change_times(rewrite_keys_and_values(messages, self.rewrite))

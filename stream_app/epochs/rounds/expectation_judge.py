@@ -45,7 +45,7 @@ class ExpectationJudge:
                     f"records that break the expectation {violation.expectation!r}: "
                     f"{sighting.record_count}",
                     where=f"the table {self.table}; the first is topic {sighting.topic}, partition "
-                    f"{sighting.partition}, offset {sighting.offset}",
+                    f"{sighting.partition_number}, offset {sighting.offset}",
                     fix=f"change expectations.{violation.expectation} (its action quarantine lets "
                     "the others go on), or correct the rows at their source before the job reads "
                     "them again",

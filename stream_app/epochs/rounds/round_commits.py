@@ -36,7 +36,7 @@ from stream_app.model.snapshot import (
     SOURCE_END_PROPERTY,
     SOURCE_TIME_PROPERTY,
 )
-from stream_app.process.log_facts import logging_about
+from stream_app.process.log_fields import logging_about
 from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.map_in_threads import map_in_threads
@@ -243,10 +243,10 @@ class RoundCommitter(Generic[MessagesT]):
             return True
         self.first_offsets[feed.name] = {}
         if counts.truncated:
-            partitions = partition_counts(self.decoded_epoch.source_end)
-            source_tables = self.tables.source_tables_of(feed.name)
             self.first_offsets[feed.name] = first_counting_offsets(
-                counts, source_tables, partitions
+                counts,
+                self.tables.source_tables_of(feed.name),
+                partition_counts(self.decoded_epoch.source_end),
             )
         has_surplus_rows = self.first_offsets[feed.name] != result.table_plan.first_offsets
         return feed.follow_source(result.table_plan, result.table_output) or has_surplus_rows
@@ -274,11 +274,11 @@ class RoundCommitter(Generic[MessagesT]):
         properties = _properties(table_output.counts, self.decoded_epoch.source_end, self.durations)
         if pace := feed.pace_text():
             properties[PACE_PROPERTY] = pace
-        for (topic, partition), offset in table_output.counts.truncated.items():
+        for (topic, partition_number), offset in table_output.counts.truncated.items():
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
                 "rows are deleted, and the later ones follow",
-                feed.table.location, topic, partition, offset,
+                feed.table.location, topic, partition_number, offset,
             )  # fmt: skip
         commit_result = feed.table_job.stream_commit.commit_epoch(
             self.decoded_epoch.epoch,

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from stream_app.cdc.pipeline_steps.own_message_decoder import SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import SourceFilter
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile
 from stream_app.checkpoint.source_table_names import (
     SourceTableNames,
@@ -120,33 +120,35 @@ class SourceTableCheck:
     """The check of a job's source table, which the job's state remembers.
 
     Attributes:
-        choice: the records that the next plan takes.
+        source_filter: the source tables whose records the next plan takes.
     """
 
     def __init__(self, state_file: JobStateFile) -> None:
-        self.choice = SourceChoice()
+        self.source_filter = SourceFilter()
         self._state_file = state_file
         # Records of other tables since the job's own last one, by the end of their epoch.
         self._foreign_counts: dict[str, int] = {}
 
-    def begin(self) -> SourceChoice:
-        """Return the choice, with what the job remembers."""
+    def begin(self) -> SourceFilter:
+        """Return the filter, with what the job remembers."""
         source_tables = self._state_file.state.source_tables_of()
         names = frozenset(
             name for table_names in source_tables.values() for name in table_names if name
         )
-        others = self.choice.others
-        self.choice = SourceChoice(own_names=names, others=others, is_open=not names and not others)
-        return self.choice
+        others = self.source_filter.others
+        self.source_filter = SourceFilter(
+            own_names=names, others=others, is_open=not names and not others
+        )
+        return self.source_filter
 
-    def must_decode_again(self, counts: DecodeCounts, choice: SourceChoice) -> bool:
+    def must_decode_again(self, counts: DecodeCounts, source_filter: SourceFilter) -> bool:
         """Return whether an epoch's rows must be decoded again, without those of other tables.
 
         If not, the job's state remembers the source tables of the epoch.
 
         Args:
             counts: names no tables if several are allowed.
-            choice: the choice by which its rows were decoded.
+            source_filter: the filter by which its rows were decoded.
 
         Raises:
             WrongSourceError: this epoch and those before have many records of several tables, or a
@@ -156,16 +158,16 @@ class SourceTableCheck:
             return False
         source_tables, records = self._state_file.state.source_tables_of(), counts.records
         verdict = verdict_on(source_tables, records, counts.others)
-        can_leave_out = any(choice.accepts(*source) for source in verdict.others)
+        can_leave_out = any(source_filter.accepts(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
             raise self._several_tables_error(counts, source_tables)
         if verdict.others:
             own_names = frozenset(
                 {verdict.own_name} if verdict.own_name in {name for _, name in records} else ()
             )
-            self.choice = SourceChoice(
-                own_names=self.choice.own_names | own_names,
-                others=self.choice.others | verdict.others,
+            self.source_filter = SourceFilter(
+                own_names=self.source_filter.own_names | own_names,
+                others=self.source_filter.others | verdict.others,
             )
             return True
         if counts.refusal is not None:  # of the job's own table
@@ -189,9 +191,9 @@ class SourceTableCheck:
         tables = distinct_tables(add_source_tables_seen(source_tables, counts.tables))
         texts = [f"{name} (in {topic})" for name, topic in tables.items()]
         places = [
-            f"topic {topic}, partition {partition}, offset {offset}: "
+            f"topic {topic}, partition {partition_number}, offset {offset}: "
             f"{name or 'a table that is not named'}"
-            for (topic, name), (partition, offset) in sorted(counts.tables.items())
+            for (topic, name), (partition_number, offset) in sorted(counts.tables.items())
         ]
         return WrongSourceError(
             f"the records are of {len(tables)} tables of the source: {_first_texts(texts, ', ')}",

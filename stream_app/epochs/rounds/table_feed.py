@@ -91,7 +91,7 @@ class TableFeed:
         """
         if self.source_check is None:
             return False
-        if not self.source_check.must_decode_again(counts, table_plan.pipeline.choice):
+        if not self.source_check.must_decode_again(counts, table_plan.pipeline.source_filter):
             return False
         self._table_plan = None
         return True

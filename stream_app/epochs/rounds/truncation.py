@@ -21,18 +21,20 @@ def partition_counts(source_end: str) -> Mapping[str, int]:
     Raises:
         ValueError: the text is not JSON.
     """
-    return {topic: len(ends) for topic, ends in offsets_of_topics(source_end).items()}
+    return {
+        topic: len(topic_offsets) for topic, topic_offsets in offsets_of_topics(source_end).items()
+    }
 
 
 def first_counting_offsets(
-    counts: DecodeCounts, source_tables: SourceTableNames, partitions: Mapping[str, int]
+    counts: DecodeCounts, source_tables: SourceTableNames, partition_counts: Mapping[str, int]
 ) -> Mapping[KafkaPartition, int]:
     """Return partition → offset of the last TRUNCATE; empty without one.
 
     Args:
         counts: the counts of the epoch and the table.
         source_tables: the source tables of all rows in the table, and of those in the epoch.
-        partitions: `partition_counts` of the epoch.
+        partition_counts: the number of partitions of each topic in the epoch.
 
     Raises:
         WrongSourceError: the messages do not determine which rows the TRUNCATE deleted.
@@ -41,8 +43,12 @@ def first_counting_offsets(
         return {}
     topics = {*source_tables, *(topic for topic, _ in counts.truncated)}
     names = {name for table_names in source_tables.values() for name in table_names if name}
-    read_partitions = {partition_key for partition_key in counts.ends if partition_key[0] in topics}
-    partition_count = max(len(read_partitions), *(partitions.get(topic, 1) for topic in topics))
+    read_partitions = {
+        kafka_partition for kafka_partition in counts.ends if kafka_partition[0] in topics
+    }
+    partition_count = max(
+        len(read_partitions), *(partition_counts.get(topic, 1) for topic in topics)
+    )
     if len(names) > 1:
         problem = f"the table has rows of {len(names)} source tables: {', '.join(sorted(names))}"
     elif len(topics) > 1:
@@ -53,11 +59,11 @@ def first_counting_offsets(
         )
     else:
         return counts.truncated
-    (topic, partition), offset = min(counts.truncated.items())
+    (topic, partition_number), offset = min(counts.truncated.items())
     raise WrongSourceError(
         "the source table was truncated, and no message shows which rows that has deleted: "
         f"{problem}",
-        where=f"topic {topic}, partition {partition}, offset {offset}",
+        where=f"topic {topic}, partition {partition_number}, offset {offset}",
         fix="to keep the rows and continue, set the format's option truncate = 'ignore', and "
         "delete by hand what is too much; truncate = 'apply' needs a topic of one partition for "
         "the rows of one source table",

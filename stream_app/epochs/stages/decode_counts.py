@@ -51,7 +51,7 @@ class RecordSighting:
 
     record_count: int
     topic: str
-    partition: int
+    partition_number: int
     offset: int
 
     def plus(self, other: RecordSighting) -> RecordSighting:
@@ -62,7 +62,7 @@ class RecordSighting:
     @property
     def place(self) -> tuple[str, int, int]:
         """The topic, partition and offset of the first record."""
-        return self.topic, self.partition, self.offset
+        return self.topic, self.partition_number, self.offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +149,8 @@ class DecodeCounts:
     def last_offsets(self) -> dict[str, dict[str, int]]:
         """Return topic → partition → last offset read."""
         offsets: dict[str, dict[str, int]] = {}
-        for (topic, partition), end in self.ends.items():
-            offsets.setdefault(topic, {})[str(partition)] = end.offset
+        for (topic, partition_number), end in self.ends.items():
+            offsets.setdefault(topic, {})[str(partition_number)] = end.offset
         return offsets
 
     @property
@@ -206,7 +206,7 @@ def counts_of_batch(
         sources: source tables of the messages, for formats that do not name them.
     """
     offsets = messages.column("offset")
-    topic, partition = kafka_partition
+    topic, partition_number = kafka_partition
     tables = {**dict.fromkeys(sources, 0), **decoded_batch.tables}
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
 
@@ -223,7 +223,9 @@ def counts_of_batch(
         decoder_errors=decoded_batch.decoder_error_count,
         kinds=tuple(_count_kinds(decoded_batch.changes.rows.column(ROW_KIND)).tolist()),
         ends={kafka_partition: end},
-        tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
+        tables={
+            (topic, name): (partition_number, offsets[row].as_py()) for name, row in tables.items()
+        },
         drift={
             column: record_sighting(sighting) for column, sighting in decoded_batch.drift.items()
         },

@@ -30,7 +30,7 @@ class OriginSplitter:
     """The splitter of a job of a whole database. Implements `MessageSplitter`.
 
     Attributes:
-        origins: a message format's reader of origins; see `message_format.SourceFacts.origins`.
+        origins: a message format's reader of origins; see `message_format.SourceExtractor.origins`.
         destination_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the
             reason if no table accepts the messages, and None if the job ignores them.
         accepts_unassigned: whether messages without a table are passed on. Otherwise the job

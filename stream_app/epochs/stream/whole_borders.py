@@ -190,9 +190,9 @@ class WholeEpochCutter:
 
 def _offsets_by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
     return {
-        (topic, int(partition)): offset
-        for topic, partitions in offsets.items()
-        for partition, offset in partitions.items()
+        (topic, int(partition_number)): offset
+        for topic, topic_offsets in offsets.items()
+        for partition_number, offset in topic_offsets.items()
     }
 
 
@@ -204,10 +204,10 @@ def _cut_back(
     A partition without messages ends at the target; a new one without any is left out.
     """
     cut: dict[str, dict[str, int]] = {}
-    for topic, partitions in target_offsets.items():
-        for partition, offset in partitions.items():
+    for topic, topic_offsets in target_offsets.items():
+        for partition_number, offset in topic_offsets.items():
             # An earlier plan may have read further than the target; a whole cut has that too.
-            end_offset = ends.get((topic, int(partition)), offset)
-            if end_offset or partition in start_offsets.get(topic, {}):
-                cut.setdefault(topic, {})[partition] = end_offset
+            end_offset = ends.get((topic, int(partition_number)), offset)
+            if end_offset or partition_number in start_offsets.get(topic, {}):
+                cut.setdefault(topic, {})[partition_number] = end_offset
     return cut

@@ -98,8 +98,8 @@ def _avro_type(data_type: pa.DataType, name: str, *, nullable: bool) -> Any:
             "items": _avro_type(value.type, name, nullable=value.nullable),
         }
     elif pa.types.is_decimal(data_type):
-        decimal_facts = {"precision": data_type.precision, "scale": data_type.scale}
-        avro_type = {"type": "bytes", "logicalType": "decimal", **decimal_facts}
+        decimal_attributes = {"precision": data_type.precision, "scale": data_type.scale}
+        avro_type = {"type": "bytes", "logicalType": "decimal", **decimal_attributes}
     elif pa.types.is_timestamp(data_type):
         prefix = "local-" if data_type.tz else ""
         unit = "millis" if data_type.unit == "ms" else "micros"

@@ -20,7 +20,9 @@ def offsets_of_topics(source_end: str) -> Offsets:
     if not isinstance(document, dict):
         raise ValueError(f"an epoch's end is not a JSON object: {source_end[:100]!r}")
     return {
-        topic: partitions for topic, partitions in document.items() if isinstance(partitions, dict)
+        topic: topic_offsets
+        for topic, topic_offsets in document.items()
+        if isinstance(topic_offsets, dict)
     }
 
 

@@ -96,10 +96,10 @@ class LogProgress:
         # The connector "shop.eu" has the topics "shop.eu.…", and the connector "shop" the others.
         return (*self.newest_transactions[max(sources, key=len)].log_position, LAST_OF_ALL)
 
-    def partition(self, partition: KafkaPartition) -> PartitionProgress:
+    def partition_progress(self, kafka_partition: KafkaPartition) -> PartitionProgress:
         """Return the progress of a partition. A new partition still awaits its first rows."""
-        return self.partitions.get(partition) or PartitionProgress(
-            self.newest_position(partition[0])
+        return self.partitions.get(kafka_partition) or PartitionProgress(
+            self.newest_position(kafka_partition[0])
         )
 
 

@@ -218,16 +218,16 @@ def _awaited_positions(
     for marker, table_code in torn_commits:
         position = (*marker["position"].tolist(), LAST_OF_ALL)
         source = pending_messages.sources.names[marker["source"]]
-        for partition in pending_messages.partitions:
-            topic, _ = partition
+        for kafka_partition in pending_messages.partitions:
+            topic, _ = kafka_partition
             may_lack_change = (
                 topic.startswith(f"{source}.")
                 if table_code is None
                 else is_topic_of(pending_messages, topic, table_code, counted_codes)
             )
             if may_lack_change:
-                awaited_positions[partition] = max(
-                    awaited_positions.get(partition, BEFORE_ALL), position
+                awaited_positions[kafka_partition] = max(
+                    awaited_positions.get(kafka_partition, BEFORE_ALL), position
                 )
     return awaited_positions
 

@@ -122,23 +122,23 @@ class PendingMessages:
     _highest_positions: dict[KafkaPartition, LogPosition] = field(init=False, default_factory=dict)
 
     def add(
-        self, partition: KafkaPartition, offsets: Int64s, transactions: MessageTransactions
+        self, kafka_partition: KafkaPartition, offsets: Int64s, transactions: MessageTransactions
     ) -> None:
         """Add the messages of one partition, which follow its previous ones.
 
         Args:
             offsets: int64 [n].
         """
-        topic, _ = partition
+        topic, _ = kafka_partition
         # A marker does not name its connector; its topic does.
         source = source_of_markers(topic)
         sources = pc.fill_null(transactions.sources, source)
         names = pc.binary_join_element_wise(sources, transactions.names, KEY_SEPARATOR)
         messages = np.zeros(len(offsets), PENDING_MESSAGE)
-        messages["partition"], messages["offset"] = self._code(partition), offsets
+        messages["partition"], messages["offset"] = self._code(kafka_partition), offsets
         messages["kind"], messages["order"] = transactions.kinds, transactions.orders
         messages["position"] = transactions.positions
-        messages["is_new"] = self._mark_new(partition, transactions)
+        messages["is_new"] = self._mark_new(kafka_partition, transactions)
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
             pc.binary_join_element_wise(transactions.tables, pa.scalar(topic), KEY_SEPARATOR)
@@ -157,7 +157,7 @@ class PendingMessages:
         self.messages.add(messages)
         self.end_markers.add(end_markers)
         self.counts.add(counts)
-        self.reached_offsets[partition] = int(offsets[-1]) + 1
+        self.reached_offsets[kafka_partition] = int(offsets[-1]) + 1
 
     def unread_ranges(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Return the parts of ranges whose messages have not been added."""
@@ -181,9 +181,11 @@ class PendingMessages:
             progress: the progress at the position.
         """
         if any(
-            start.get(partition, 0) > end for partition, end in self.reached_offsets.items()
+            start.get(kafka_partition, 0) > end
+            for kafka_partition, end in self.reached_offsets.items()
         ) or any(
-            offset and partition not in self.reached_offsets for partition, offset in start.items()
+            offset and kafka_partition not in self.reached_offsets
+            for kafka_partition, offset in start.items()
         ):
             self.reached_offsets, self.partitions, self._highest_positions = {}, {}, {}
             self.messages, self.end_markers = (
@@ -191,23 +193,29 @@ class PendingMessages:
                 PendingBatches(END_MARKER),
             )
             self.counts = PendingBatches(COUNT)
-        for partition, state in progress.partitions.items():
-            self._highest_positions[partition] = max(
-                self._highest_positions.get(partition, BEFORE_ALL), state.highest_position
+        for kafka_partition, state in progress.partitions.items():
+            self._highest_positions[kafka_partition] = max(
+                self._highest_positions.get(kafka_partition, BEFORE_ALL), state.highest_position
             )
-        starts = np.array([start.get(partition, 0) for partition in self.partitions], np.int64)
+        starts = np.array(
+            [start.get(kafka_partition, 0) for kafka_partition in self.partitions], np.int64
+        )
         if len(starts):
             for rows in (self.messages, self.end_markers):
                 rows.keep(rows.all()["offset"] >= starts[rows.all()["partition"]])
             ended_transactions = self.end_markers.all()["transaction"]
             self.counts.keep(np.isin(self.counts.all()["transaction"], ended_transactions))
-        for partition, offset in start.items():
-            self.reached_offsets.setdefault(partition, offset)
-            self._code(partition)
-            self._highest_positions.setdefault(partition, progress.newest_position(partition[0]))
+        for kafka_partition, offset in start.items():
+            self.reached_offsets.setdefault(kafka_partition, offset)
+            self._code(kafka_partition)
+            self._highest_positions.setdefault(
+                kafka_partition, progress.newest_position(kafka_partition[0])
+            )
         self._forget_transactions()
 
-    def _mark_new(self, partition: KafkaPartition, transactions: MessageTransactions) -> Bools:
+    def _mark_new(
+        self, kafka_partition: KafkaPartition, transactions: MessageTransactions
+    ) -> Bools:
         """Mark the changes after all earlier ones of the partition, and messages of other kinds.
 
         Note the highest position of the partition.
@@ -217,17 +225,17 @@ class PendingMessages:
         indices = np.flatnonzero((transactions.kinds == MessageKind.CHANGE) & has_position)
         if not len(indices):
             return is_new
-        highest_position = self._highest_positions.get(partition, BEFORE_ALL)
+        highest_position = self._highest_positions.get(kafka_partition, BEFORE_ALL)
         positions = np.column_stack([transactions.positions[indices], transactions.orders[indices]])
         ranks = ranks_of(np.vstack([np.array([highest_position], np.int64), positions]))
         is_new[indices] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
-        self._highest_positions[partition] = max(
+        self._highest_positions[kafka_partition] = max(
             highest_position, tuple(positions[np.argmax(ranks[1:])].tolist())
         )
         return is_new
 
-    def _code(self, partition: KafkaPartition) -> int:
-        return self.partitions.setdefault(partition, len(self.partitions))
+    def _code(self, kafka_partition: KafkaPartition) -> int:
+        return self.partitions.setdefault(kafka_partition, len(self.partitions))
 
     def _forget_transactions(self) -> None:
         used_codes = np.unique(self.messages.all()["transaction"])

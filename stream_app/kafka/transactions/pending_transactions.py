@@ -69,8 +69,8 @@ class PendingTransactions:
             is_old[source_markers["transaction"][is_known]] = True
         read_ends = np.array(
             [
-                pending_messages.reached_offsets[partition]
-                for partition in pending_messages.partitions
+                pending_messages.reached_offsets[kafka_partition]
+                for kafka_partition in pending_messages.partitions
             ],
             np.int64,
         )

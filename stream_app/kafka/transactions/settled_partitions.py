@@ -70,15 +70,14 @@ def progress_at(
     is_later &= all_messages["kind"] == MessageKind.CHANGE
     later_codes = set(all_messages["partition"][is_later].tolist()) if newest_offsets else set()
     progress = {}  # step 5
-    for partition, code in transactions.pending_messages.partitions.items():
-        earlier = transactions.earlier_progress.partition(partition)
-        seen_position = max(
-            _position_of(messages, last_new_index.get(code)), earlier.highest_position
-        )
+    for kafka_partition, code in transactions.pending_messages.partitions.items():
+        earlier = transactions.earlier_progress.partition_progress(kafka_partition)
+        last_new_position = _position_of(messages, last_new_index.get(code))
+        seen_position = max(last_new_position, earlier.highest_position)
         highest_position = max(
             seen_position,
-            awaited_positions.get(partition, BEFORE_ALL),
-            repeat_positions.get(partition, BEFORE_ALL),
+            awaited_positions.get(kafka_partition, BEFORE_ALL),
+            repeat_positions.get(kafka_partition, BEFORE_ALL),
         )
         if code in last_change_index:
             is_behind = _position_of(messages, last_change_index[code]) < highest_position
@@ -88,9 +87,10 @@ def progress_at(
             is_read = bool(is_sure[last_row_index[code]])
         else:
             is_read = code in marked_codes or earlier.state is PartitionState.SETTLED
-        is_idle = code in later_codes or ends[code] >= newest_offsets.get(partition, LAST_OF_ALL)
+        newest_offset = newest_offsets.get(kafka_partition, LAST_OF_ALL)
+        is_idle = code in later_codes or ends[code] >= newest_offset
         state = _state_of(is_behind=is_behind, has_newest_rows=is_read or is_idle)
-        progress[partition] = PartitionProgress(highest_position, state)
+        progress[kafka_partition] = PartitionProgress(highest_position, state)
     return progress
 
 

@@ -84,8 +84,11 @@ class TransactionReader:
             for batch in batches:
                 if is_stopping():
                     raise StoppedError("the job is stopping")
-                partition = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
+                kafka_partition = (
+                    batch.column("topic")[0].as_py(),
+                    batch.column("partition")[0].as_py(),
+                )
                 pending_messages.add(
-                    partition, int64s_of(batch.column("offset")), self.transactions_of(batch)
+                    kafka_partition, int64s_of(batch.column("offset")), self.transactions_of(batch)
                 )
         pending_messages.reach(ranges)

@@ -99,12 +99,12 @@ class SourceRenames:
             self, tables=tables, databases=tuple(dict.fromkeys((*self.databases, str(database))))
         )
 
-    def read_up_to(self, topic: str, partition: int, offset: int) -> SourceRenames | None:
+    def read_up_to(self, topic: str, partition_number: int, offset: int) -> SourceRenames | None:
         """Return the renames after a message was read; None if it was already read before."""
-        kafka_partition = f"{topic}/{partition}"
-        if offset < self.offsets.get(kafka_partition, 0):
+        offset_key = f"{topic}/{partition_number}"
+        if offset < self.offsets.get(offset_key, 0):
             return None
-        return replace(self, offsets={**self.offsets, kafka_partition: offset + 1})
+        return replace(self, offsets={**self.offsets, offset_key: offset + 1})
 
     def document(self) -> dict[str, Any]:
         """Return the renames as JSON."""

@@ -1,6 +1,6 @@
 """Describes a source table, by its messages: its columns and its key.
 
-Formats make the description (`SourceFacts.describe`), by which a table is created or altered.
+Formats make the description (`SourceExtractor.describe`), by which a table is created or altered.
 """
 
 from __future__ import annotations

@@ -22,13 +22,15 @@ def offsets_already_committed(start: Offsets, ends: Iterable[Offsets]) -> dict[s
     """
     offsets: dict[str, dict[str, int]] = {}
     for end in ends:
-        for topic, partitions in end.items():
+        for topic, topic_offsets in end.items():
             if topic not in start:
                 continue
-            for partition, offset in partitions.items():
-                known_offset = offsets.get(topic, {}).get(partition, start[topic].get(partition, 0))
+            for partition_number, offset in topic_offsets.items():
+                known_offset = offsets.get(topic, {}).get(
+                    partition_number, start[topic].get(partition_number, 0)
+                )
                 if known_offset < offset:
-                    offsets.setdefault(topic, {})[partition] = offset
+                    offsets.setdefault(topic, {})[partition_number] = offset
     return offsets
 
 
@@ -39,6 +41,6 @@ def resume_offsets(start: Offsets, committed_ends: Offsets) -> dict[str, dict[st
         committed_ends: the result of `offsets_already_committed`.
     """
     return {
-        topic: dict(sorted({**partitions, **committed_ends.get(topic, {})}.items()))
-        for topic, partitions in sorted(start.items())
+        topic: dict(sorted({**topic_offsets, **committed_ends.get(topic, {})}.items()))
+        for topic, topic_offsets in sorted(start.items())
     }

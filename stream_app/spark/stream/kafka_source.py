@@ -87,20 +87,19 @@ class KafkaSource:
         """
         starting_offsets = {
             topic: {
-                partition: start_offsets.get(topic, {}).get(partition, _EARLIEST)
-                for partition in parts
+                partition_number: start_offsets.get(topic, {}).get(partition_number, _EARLIEST)
+                for partition_number in topic_offsets
             }
-            for topic, parts in end_offsets.items()
+            for topic, topic_offsets in end_offsets.items()
         }
-        partitions = {
-            topic: sorted(int(partition) for partition in parts)
-            for topic, parts in end_offsets.items()
+        partition_numbers = {
+            topic: sorted(map(int, topic_offsets)) for topic, topic_offsets in end_offsets.items()
         }
         options = self.options(spark.sparkContext.defaultParallelism)
         for key in ("subscribe", "subscribePattern", "maxOffsetsPerTrigger"):
             options.pop(key, None)
         options |= {
-            "assign": json.dumps(partitions),
+            "assign": json.dumps(partition_numbers),
             "startingOffsets": json.dumps(starting_offsets),
             "endingOffsets": json.dumps(end_offsets),
         }

@@ -23,7 +23,7 @@ from stream_app.planning.check.damaged_file_needs import VersionName, needs_text
 from stream_app.planning.compact.waiting_rows import readers_text, waiting_fix, waiting_text
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.changelog_replay import plan_changelog_replay
-from stream_app.table.check.data_file_facts import file_facts
+from stream_app.table.check.data_file_measurement import measure_file
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
 from stream_app.table.check.doubled_keys import (
     DoubledKeySearch,
@@ -278,10 +278,10 @@ class _FileCheck:
 
         def findings_of_file() -> list[Finding]:
             table = self._table_of_schema(file.entry.file.schema_id)
-            facts = file_facts(table, file.entry, keys_repeat=file.is_changelog)
+            measurement = measure_file(table, file.entry, keys_repeat=file.is_changelog)
             self.report.file_count += 1
-            self.report.row_count += facts.row_count
-            return list(facts.findings(file.path))
+            self.report.row_count += measurement.row_count
+            return list(measurement.findings(file.path))
 
         return self._findings_if_file_exists(file.path, findings_of_file)
 

@@ -128,9 +128,9 @@ def check_not_read_before(table: FileStoreTable, start: Offsets, *, accepts_repe
 
 def _repeated_count(start: Offsets, repeated_ends: Offsets) -> int:
     return sum(
-        end - start[topic].get(partition, 0)
-        for topic, partitions in repeated_ends.items()
-        for partition, end in partitions.items()
+        end - start[topic].get(partition_number, 0)
+        for topic, topic_offsets in repeated_ends.items()
+        for partition_number, end in topic_offsets.items()
     )
 
 

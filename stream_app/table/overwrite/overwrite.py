@@ -37,7 +37,7 @@ from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.overwrite.python_rows import rows_of_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
-from stream_app.table.versions.partition_choice import PartitionChoice
+from stream_app.table.versions.partition_filter import PartitionFilter
 from stream_app.table.write.bucket_assigner import indices_by_partition
 
 
@@ -58,12 +58,14 @@ def overwrite(
     """
     _check_overwritable(table)
     partition_values = dict(partition or {})
-    choice = PartitionChoice(partitions=(partition_values,) if partition_values else ())
+    partition_filter = PartitionFilter(partitions=(partition_values,) if partition_values else ())
     _check_named(table, partition_values)
     batch = rows_of_table(table, rows, partition_values)
     changes = _write_rows(table, batch)
     try:
-        partitions = _replaced_partitions(table, choice, {change.partition for change in changes})
+        partitions = _replaced_partitions(
+            table, partition_filter, {change.partition for change in changes}
+        )
         commit = batch_commit(table)
     except BaseException:
         table.discard(changes)
@@ -101,16 +103,16 @@ def _check_named(table: FileStoreTable, partition_values: Mapping[str, str]) -> 
 
 
 def _replaced_partitions(
-    table: FileStoreTable, choice: PartitionChoice, written_partitions: set[bytes]
+    table: FileStoreTable, partition_filter: PartitionFilter, written_partitions: set[bytes]
 ) -> set[bytes] | None:
     """Return the partitions to replace; None: the whole table.
 
     Raises:
         UsageError: a row belongs to none of the named partitions.
     """
-    if choice.partitions:
+    if partition_filter.partitions:
         for partition in written_partitions:
-            if not choice.is_named(table, partition):
+            if not partition_filter.is_named(table, partition):
                 raise UsageError(
                     f"rows of {table.paths.partition_path(partition)} do not belong to the "
                     "partition that is overwritten",
@@ -120,7 +122,9 @@ def _replaced_partitions(
         live_entries = FileStoreScan(table).live(table.snapshots.latest())
         live_partitions = {entry.partition for entry in live_entries}
         return written_partitions.union(
-            partition for partition in live_partitions if choice.is_named(table, partition)
+            partition
+            for partition in live_partitions
+            if partition_filter.is_named(table, partition)
         )
     is_dynamic: bool = table.options[DYNAMIC_PARTITION_OVERWRITE]
     return written_partitions if table.schema.partition_keys and is_dynamic else None

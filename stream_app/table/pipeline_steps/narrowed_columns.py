@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import DecodedBatch, with_all_columns
 from stream_app.cdc.lower_case_names import lower_case_table
-from stream_app.cdc.message_format import SourceFacts
+from stream_app.cdc.message_format import SourceExtractor
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.source_table import SourceTable, with_aliases
 from stream_app.planning.schema.evolution import evolution, type_times
@@ -36,14 +36,14 @@ class NarrowedColumnStep:
     """A step that quarantines records of a narrowed column. Implements `pipeline.Step`.
 
     Attributes:
-        facts: reads the types and the time of each message.
+        source_extractor: reads the types and the time of each message.
         schema: the table's schema.
         type_times_ms: column → the time at which it got its type.
         aliases: column of the source → its name in the table, if that differs.
         lowers_names: whether the source's column names become lower case.
     """
 
-    facts: SourceFacts
+    source_extractor: SourceExtractor
     schema: TableSchema
     rules: EvolutionRules
     type_times_ms: Mapping[str, int]
@@ -52,11 +52,13 @@ class NarrowedColumnStep:
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """Quarantine the records of narrowed columns that are newer than the column's type."""
-        if self.facts.versions is None or not decoded.changes.rows.num_rows:
+        if self.source_extractor.versions is None or not decoded.changes.rows.num_rows:
             return decoded
         full_messages = with_all_columns(messages)
         reasons: dict[int, str] = {}
-        for message_indices, source_table in self.facts.versions(full_messages, self.rules.options):
+        for message_indices, source_table in self.source_extractor.versions(
+            full_messages, self.rules.options
+        ):
             column_reasons = self._column_reasons(source_table)
             if not column_reasons:
                 continue
@@ -82,7 +84,7 @@ class NarrowedColumnStep:
     def _times_ms(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Return the time of each change: int64 [n], the minimum for a change without a time."""
         kafka_times = messages.column("timestamp").cast(_MILLIS, safe=False)
-        change_times = self.facts.change_times
+        change_times = self.source_extractor.change_times
         times_ms = (
             kafka_times
             if change_times is None

@@ -29,7 +29,7 @@ from stream_app.model.options.file_options import PARTITION_DEFAULT_NAME
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.system_rows import Fact, SystemTable, parsed_schema
+from stream_app.table.read.system_rows import ColumnGetter, SystemTable, parsed_schema
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _FILE_COLUMNS = parsed_schema(
@@ -115,13 +115,13 @@ def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[Manife
     return FileStoreScan(table).live(snapshot)
 
 
-def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
-    """Return the facts of the `files` system table, by column."""
-    formatter = _FactFormatter(table)
+def _file_getters(table: FileStoreTable) -> dict[str, ColumnGetter]:
+    """Return the getters of the `files` system table, by column."""
+    formatter = _BinaryValueFormatter(table)
     # Three columns show a file's statistics, which are decoded only once.
     stats = lru_cache(maxsize=1)(lambda entry: formatter.stats(entry.file))
     return {
-        **_partition_facts(table),
+        **_partition_getters(table),
         "file_path": formatter.path,
         "file_format": lambda entry: entry.file.file_name.rpartition(".")[2],
         "schema_id": "file.schema_id",
@@ -145,11 +145,11 @@ def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
     }
 
 
-FILES = SystemTable(schema=_FILE_COLUMNS, rows=_live_files, facts=_file_facts)
+FILES = SystemTable(schema=_FILE_COLUMNS, rows=_live_files, getters=_file_getters)
 FILE_KEY_RANGES = SystemTable(
     schema=pa.schema([*list(_FILE_COLUMNS)[:10], _FILE_COLUMNS.field("first_row_id")]),
     rows=_live_files,
-    facts=_file_facts,
+    getters=_file_getters,
 )
 
 
@@ -174,8 +174,8 @@ def _manifests(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Lis
             yield ListedManifest(list_name, meta)
 
 
-def _manifest_facts(table: FileStoreTable) -> dict[str, Fact]:
-    formatter = _FactFormatter(table)
+def _manifest_getters(table: FileStoreTable) -> dict[str, ColumnGetter]:
+    formatter = _BinaryValueFormatter(table)
     return {
         **{name: f"meta.{name}" for name in MANIFESTS.schema.names},
         "min_partition_stats": lambda file: formatter.partition(
@@ -194,27 +194,27 @@ MANIFESTS = SystemTable(
         "max_partition_stats STRING, min_row_id BIGINT, max_row_id BIGINT"
     ),
     rows=_manifests,
-    facts=_manifest_facts,
+    getters=_manifest_getters,
 )
 
 
-def _partition_facts(table: FileStoreTable) -> dict[str, Fact]:
-    """Return the facts about a row's partition: its text in Java's form, and its folder."""
-    formatter = _FactFormatter(table)
+def _partition_getters(table: FileStoreTable) -> dict[str, ColumnGetter]:
+    """Return the getters of a row's partition: its text in Java's form, and its folder."""
+    formatter = _BinaryValueFormatter(table)
     return {
         "partition": lambda row: formatter.partition(row.partition),
         "partition_path": lambda row: table.paths.partition_path(row.partition),
     }
 
 
-_SUMMARY_FACTS: dict[str, Fact] = {
+_SUMMARY_GETTERS: dict[str, ColumnGetter] = {
     "record_count": "row_count",
     "file_size_in_bytes": "bytes",
     "file_count": "file_count",
     "last_update_time": "updated_ms",
 }
-# Only catalogs know a partition's other facts.
-_CATALOG_FACTS = dict.fromkeys(
+# Only catalogs know a partition's other columns.
+_CATALOG_GETTERS = dict.fromkeys(
     ("created_at", "created_by", "updated_by", "options"), lambda _: None
 )
 PARTITIONS = SystemTable(
@@ -224,11 +224,11 @@ PARTITIONS = SystemTable(
         "created_by STRING, updated_by STRING, options STRING"
     ),
     rows=summaries_by_partition,
-    facts=lambda table: {
-        **_partition_facts(table),
-        "partition": lambda row: _FactFormatter(table).spec(row.partition),
-        **_SUMMARY_FACTS,
-        **_CATALOG_FACTS,
+    getters=lambda table: {
+        **_partition_getters(table),
+        "partition": lambda row: _BinaryValueFormatter(table).spec(row.partition),
+        **_SUMMARY_GETTERS,
+        **_CATALOG_GETTERS,
     },
 )
 BUCKETS = SystemTable(
@@ -238,7 +238,7 @@ BUCKETS = SystemTable(
         "last_update_time TIMESTAMP(3)"
     ),
     rows=bucket_summaries,
-    facts=lambda table: {**_partition_facts(table), **_SUMMARY_FACTS},
+    getters=lambda table: {**_partition_getters(table), **_SUMMARY_GETTERS},
 )
 
 _VECTOR = pa.struct(
@@ -273,8 +273,8 @@ TABLE_INDEXES = SystemTable(
         pa.field("dv_ranges", pa.list_(_VECTOR)),
     ),
     rows=_index_files,
-    facts=lambda table: {
-        **_partition_facts(table),
+    getters=lambda table: {
+        **_partition_getters(table),
         "index_type": "index_file.index_type",
         "file_name": "index_file.file_name",
         "file_size": "index_file.file_size",
@@ -284,7 +284,7 @@ TABLE_INDEXES = SystemTable(
 )
 
 
-class _FactFormatter:
+class _BinaryValueFormatter:
     """A formatter of the binary values of a table's metadata as text."""
 
     def __init__(self, table: FileStoreTable) -> None:

@@ -1,7 +1,7 @@
 """Makes rows that show a table's metadata, for stream_app's listings and Paimon's system tables.
 
-A row is an object of the metadata, such as a `Snapshot`. A fact is a function of a row. `inspect`
-and Paimon's system tables are views, and only the facts that a view names are evaluated.
+A row is an object of the metadata, such as a `Snapshot`. A getter returns a column's value of it.
+`inspect` and Paimon's system tables are views, and a view calls only the getters of its columns.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 
-Fact = str | Callable[[Any], object]
-"""A function of a row; a text is the path of an attribute, such as ``file.row_count``."""
+ColumnGetter = str | Callable[[Any], object]
+"""Returns a column's value of a row; a text is an attribute's path, such as ``file.row_count``."""
 
 
 def parsed_schema(text: str, *nested: pa.Field) -> pa.Schema:
@@ -29,7 +29,7 @@ def parsed_schema(text: str, *nested: pa.Field) -> pa.Schema:
     )
 
 
-def _no_facts(_: FileStoreTable) -> Mapping[str, Fact]:
+def _no_getters(_: FileStoreTable) -> Mapping[str, ColumnGetter]:
     return {}
 
 
@@ -38,15 +38,15 @@ class SystemTable:
     """A system table, which is called with a table and a snapshot.
 
     Attributes:
-        schema: Paimon's columns, which have the names of facts. Times are milliseconds of the local
-            wall clock.
+        schema: Paimon's columns. Times are milliseconds of the local wall clock.
         rows: returns the rows of a table, in order.
-        facts: returns the declared facts by name. Another name means the row's attribute.
+        getters: returns name → getter, also for names that are no column of Paimon's. A column
+            without a getter shows the row's attribute of its name.
     """
 
     schema: pa.Schema
     rows: Callable[[FileStoreTable, Snapshot | None], Iterable[Any]]
-    facts: Callable[[FileStoreTable], Mapping[str, Fact]] = _no_facts
+    getters: Callable[[FileStoreTable], Mapping[str, ColumnGetter]] = _no_getters
 
     def __call__(self, table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
         """Return the rows in Paimon's columns."""
@@ -59,13 +59,13 @@ class SystemTable:
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def values(
-        self, table: FileStoreTable, rows: Iterable[Any], facts: Sequence[Fact]
+        self, table: FileStoreTable, rows: Iterable[Any], columns: Sequence[ColumnGetter]
     ) -> Iterator[tuple[object, ...]]:
-        """Yield the values of `facts` for each row."""
-        declared = self.facts(table)
-        getters = []
-        for fact in facts:
-            attribute = declared.get(fact, fact) if isinstance(fact, str) else fact
-            getters.append(attrgetter(attribute) if isinstance(attribute, str) else attribute)
+        """Yield the columns' values for each row; a text can also be the name of a getter."""
+        declared_getters = self.getters(table)
+        functions = []
+        for column in columns:
+            getter = declared_getters.get(column, column) if isinstance(column, str) else column
+            functions.append(attrgetter(getter) if isinstance(getter, str) else getter)
         for row in rows:
-            yield tuple(getter(row) for getter in getters)
+            yield tuple(function(row) for function in functions)

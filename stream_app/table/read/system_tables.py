@@ -27,7 +27,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read import system_files
 from stream_app.table.read.selection import ROW_KIND_NAME
-from stream_app.table.read.system_rows import Fact, SystemTable, parsed_schema
+from stream_app.table.read.system_rows import ColumnGetter, SystemTable, parsed_schema
 
 _SNAPSHOTS = SystemTable(
     schema=parsed_schema(
@@ -39,16 +39,16 @@ _SNAPSHOTS = SystemTable(
         "watermark BIGINT, next_row_id BIGINT, operation STRING, writer_version STRING"
     ),
     rows=lambda table, _: list(table.snapshots.backwards())[::-1],
-    facts=lambda table: {
+    getters=lambda table: {
         "commit_kind": "commit_kind.value",
-        "commit_time": _wall_clock("time_ms"),
-        **_manifest_counts(table),
+        "commit_time": _wall_clock_getter("time_ms"),
+        **_manifest_count_getters(table),
     },
 )
 
 
-def _manifest_counts(table: FileStoreTable) -> dict[str, Fact]:
-    """Return facts about a snapshot: the numbers of files that it adds and deletes."""
+def _manifest_count_getters(table: FileStoreTable) -> dict[str, ColumnGetter]:
+    """Return the getters of a snapshot: the numbers of files that it adds and deletes."""
     read_list = lru_cache(maxsize=1)(table.manifests.read_list)
 
     def file_count(name: str | None, attribute: str) -> int:
@@ -72,18 +72,18 @@ _SCHEMAS = SystemTable(
         "update_time TIMESTAMP(3) NOT NULL"
     ),
     rows=lambda table, _: map(table.schemas.schema, table.schemas.ids()),
-    facts=lambda _: {
+    getters=lambda _: {
         "fields": lambda schema: _json(field_objects(schema)),
         "partition_keys": lambda schema: _json(schema.partition_keys),
         "primary_keys": lambda schema: _json(schema.primary_keys),
         "options": lambda schema: _json(dict(schema.options)),
-        "update_time": _wall_clock("time_ms"),
+        "update_time": _wall_clock_getter("time_ms"),
     },
 )
 _OPTIONS = SystemTable(
     schema=parsed_schema("key STRING NOT NULL, value STRING NOT NULL"),
     rows=lambda table, _: sorted(table.schema.options.items()),
-    facts=lambda _: {"key": itemgetter(0), "value": itemgetter(1)},
+    getters=lambda _: {"key": itemgetter(0), "value": itemgetter(1)},
 )
 _TAGS = SystemTable(
     schema=parsed_schema(
@@ -92,11 +92,11 @@ _TAGS = SystemTable(
         "time_retained STRING"
     ),
     rows=lambda table, _: table.tags.tags(),
-    facts=lambda _: {
+    getters=lambda _: {
         "tag_name": "name",
         "snapshot_id": "snapshot.snapshot_id",
         "schema_id": "snapshot.schema_id",
-        "commit_time": _wall_clock("snapshot.time_ms"),
+        "commit_time": _wall_clock_getter("snapshot.time_ms"),
         "record_count": "snapshot.total_record_count",
         "create_time": "create_time_ms",
         "time_retained": lambda tag: duration_text(tag.time_retained_ms),
@@ -116,12 +116,12 @@ def _branches(table: FileStoreTable, _: Snapshot | None) -> list[tuple[str, int]
 _BRANCHES = SystemTable(
     schema=parsed_schema("branch_name STRING NOT NULL, create_time TIMESTAMP(3) NOT NULL"),
     rows=_branches,
-    facts=lambda _: {"branch_name": itemgetter(0), "create_time": itemgetter(1)},
+    getters=lambda _: {"branch_name": itemgetter(0), "create_time": itemgetter(1)},
 )
 
 
-def _progress(table: FileStoreTable) -> dict[str, Fact]:
-    """Return facts about a consumer: its position relative to the table's snapshots."""
+def _progress_getters(table: FileStoreTable) -> dict[str, ColumnGetter]:
+    """Return the getters of a consumer: its position relative to the snapshots."""
     earliest_id = cache(lambda: table.snapshots.earliest_id() or 1)
     latest_id = cache(lambda: table.snapshots.latest_id() or 0)
     return {
@@ -134,12 +134,12 @@ def _progress(table: FileStoreTable) -> dict[str, Fact]:
 _CONSUMERS = SystemTable(
     schema=parsed_schema("consumer_id STRING NOT NULL, next_snapshot_id BIGINT NOT NULL"),
     rows=lambda table, _: table.consumers.consumers(),
-    facts=_progress,
+    getters=_progress_getters,
 )
 
 
-def _aggregation_facts(table: FileStoreTable) -> dict[str, Fact]:
-    """Return facts about a column: its options ``fields.NAME.…`` and their values."""
+def _aggregation_getters(table: FileStoreTable) -> dict[str, ColumnGetter]:
+    """Return the getters of a column: its options ``fields.NAME.…`` and their values."""
     options: dict[str, dict[str, str]] = {}
     for key, value in table.schema.options.items():
         words = key.split(".")
@@ -164,7 +164,7 @@ _AGGREGATION_FIELDS = SystemTable(
         "function_options STRING, comment STRING"
     ),
     rows=lambda table, _: table.schema.fields,
-    facts=_aggregation_facts,
+    getters=_aggregation_getters,
 )
 
 
@@ -180,7 +180,7 @@ _STATISTICS = SystemTable(
         "mergedRecordSize BIGINT, colstat STRING"
     ),
     rows=_statistics,
-    facts=lambda _: {
+    getters=lambda _: {
         "snapshot_id": lambda row: row.integer("snapshotId"),
         "schema_id": lambda row: row.integer("schemaId"),
         "mergedRecordCount": lambda row: row.optional_integer("mergedRecordCount"),
@@ -190,8 +190,8 @@ _STATISTICS = SystemTable(
 )
 
 
-def _wall_clock(path: str) -> Fact:
-    """Return the fact that shows a time of the metadata on the local wall clock."""
+def _wall_clock_getter(path: str) -> ColumnGetter:
+    """Return the getter that shows a time of the metadata on the local wall clock."""
     time_ms = attrgetter(path)
     return lambda row: wall_clock_ms(time_ms(row))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.inspect.compaction_history import compaction_rows
-from stream_app.app.inspect.snapshot_files import BucketChoice
+from stream_app.app.inspect.snapshot_files import BucketFilter
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import TableWriter
 from tests.support.judges.paimon_java import PaimonJava
@@ -52,7 +52,7 @@ def test_compactions_of_java_are_derived_from_the_files(
     ]
     assert None not in {row.reason for row in ours[2:]} | {row.seconds for row in ours[2:]}
     assert [row for row in ours if row.bucket == 1] == compaction_rows(
-        table, BucketChoice(bucket=1)
+        table, BucketFilter(bucket=1)
     )
 
 

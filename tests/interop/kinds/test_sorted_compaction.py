@@ -23,7 +23,7 @@ from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.versions.partition_choice import PartitionChoice
+from stream_app.table.versions.partition_filter import PartitionFilter
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -63,9 +63,14 @@ def a_table(path: Path, rng: random.Random, **options: str) -> list[Change]:
 
 
 def sorted_by(table: FileStoreTable, order: RowOrder, *partitions: str) -> list[str]:
-    choice = PartitionChoice(partitions=tuple(map(partition_argument, partitions)))
+    partition_filter = PartitionFilter(partitions=tuple(map(partition_argument, partitions)))
     job = CompactionSettings(
-        table=table, choice=choice, full=True, follow=False, spark_settings={}, row_order=order
+        table=table,
+        partition_filter=partition_filter,
+        full=True,
+        follow=False,
+        spark_settings={},
+        row_order=order,
     )
     return list(sort_partitions(job, CompactInCaller(table)))
 

@@ -26,7 +26,7 @@ from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.partition_choice import PartitionChoice
+from stream_app.table.versions.partition_filter import PartitionFilter
 from tests.support.jobs.table_writer import (
     CompactInThreads,
     CompactLater,
@@ -378,12 +378,12 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
         job, "compactor", CompactInThreads(job), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
     latest = table.snapshots.latest()
-    choice = PartitionChoice(partitions=({"dt": "a"},)).buckets(table, latest)
-    compactor.state.follow_and_load(choice)
-    compactor.coordinator.restrict({partition for partition, _ in choice})
-    planned = due_compactions(job, latest, choice, full=True)
+    buckets = PartitionFilter(partitions=({"dt": "a"},)).buckets(table, latest)
+    compactor.state.follow_and_load(buckets)
+    compactor.coordinator.restrict({partition for partition, _ in buckets})
+    planned = due_compactions(job, latest, buckets, full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}
-    assert compactor.compact_fully(choice) != []
+    assert compactor.compact_fully(buckets) != []
     reports = compactor.published.take_reports()
     assert [report.files_in for report in reports] == [plan.files for plan in planned]
     assert {report.partition for report in reports} == {"dt=a"}

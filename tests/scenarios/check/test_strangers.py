@@ -9,7 +9,7 @@ import pytest
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.recorded_tables import choice_of
+from stream_app.app.ops.recorded_tables import source_filter_of
 from stream_app.app.ops.source_comparison.omissions import Omissions
 from stream_app.app.ops.source_comparison.source_replay import replay_source
 from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE
@@ -36,7 +36,7 @@ def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
     checkpoint = JobFolder(*file_io_of(str(tmp_path / "c")))
     source = SourceConfig(topics=("t", "other"))
     only = SingleTable(source=source, checkpoint=str(tmp_path / "c"), table=TableConfig())
-    assert choice_of(only) == EVERY_SOURCE
+    assert source_filter_of(only) == EVERY_SOURCE
     JobStateFile(checkpoint).update(JobState(source_tables={ONLY_TABLE: {"t": ["d.orders"]}}))
     left = Omissions(small.table.location, format_named(source.format))
     check = SourceCheck(small.table, str(tmp_path / "scratch"))
@@ -45,7 +45,7 @@ def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
         messages(insert("orders", 1, "own"), insert("customers", 1, "their")),
         messages(nameless, topic="other"),
     ]
-    assert replay_source(check, read, source, TableConfig(), left, choice_of(only)) == 1
+    assert replay_source(check, read, source, TableConfig(), left, source_filter_of(only)) == 1
     latest = small.table.snapshots.latest()
     assert latest is not None
     assert list(check.findings(latest)) == []

@@ -27,7 +27,7 @@ from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_file_store_table, open_for_writing
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.partition_choice import PartitionChoice
+from stream_app.table.versions.partition_filter import PartitionFilter
 from tests.support.jobs.compacting_table import CompactFollower, a_table, rows
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
 from tests.support.tables.merge_read import MergeRead
@@ -107,7 +107,7 @@ def test_follow_leaves_a_partition_alone_that_is_active_again(tmp_path: Path) ->
     writer = TableWriter(table)
     for _ in range(3):
         writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
-    follower = CompactFollower(table, PartitionChoice(idle_ms=3_600_000))
+    follower = CompactFollower(table, PartitionFilter(idle_ms=3_600_000))
     assert follower.step() == []
     table.clock.sleep(4000)
     assert len(follower.step()) == 1, "idle for more than an hour"
@@ -123,7 +123,7 @@ def test_follow_compacts_an_append_partition_when_it_is_idle(tmp_path: Path) -> 
     writer = TableWriter(table)
     for _ in range(6):
         writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
-    follower = CompactFollower(table, PartitionChoice(idle_ms=3_600_000))
+    follower = CompactFollower(table, PartitionFilter(idle_ms=3_600_000))
     assert follower.step() == []
     table.clock.sleep(4000)
     assert len(follower.step()) == 1

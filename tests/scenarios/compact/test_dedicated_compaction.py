@@ -19,7 +19,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.predicate.parser import parse_predicate
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.versions.partition_choice import PartitionChoice
+from stream_app.table.versions.partition_filter import PartitionFilter
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import (
     CompactInThreads,
@@ -176,19 +176,19 @@ def test_only_chosen_partitions_are_compacted(
     idle: int | None,
     days: list[int],
 ) -> None:
-    choice = PartitionChoice(
+    partition_filter = PartitionFilter(
         partitions=tuple(map(partition_argument, partitions)),
-        where=None if where is None else parse_predicate(where, by_day.schema.fields),
+        condition=None if where is None else parse_predicate(where, by_day.schema.fields),
         idle_ms=idle,
     )
-    choice.check(by_day)
+    partition_filter.check(by_day)
     by_day.clock.sleep(1800)
-    buckets = choice.buckets(by_day, by_day.snapshots.latest())
+    buckets = partition_filter.buckets(by_day, by_day.snapshots.latest())
     paths = sorted(by_day.paths.partition_path(partition) for partition, _ in buckets)
     assert [path.split("/")[0] for path in paths] == [f"dt={20454 + day}" for day in days]
 
 
 def test_a_table_without_partitions_cannot_be_chosen_from(tmp_path: Path) -> None:
-    choice = PartitionChoice(partitions=({"dt": "1"},))
+    partition_filter = PartitionFilter(partitions=({"dt": "1"},))
     with pytest.raises(UsageError, match="'dt' is not a partition column"):
-        choice.check(a_table(tmp_path))
+        partition_filter.check(a_table(tmp_path))

@@ -6,16 +6,18 @@ from typing import Any
 
 from stream_app.app.ops.replay.job_replay import job_record_replays
 from stream_app.app.ops.replay.record_replay import ReplayOutcome
-from stream_app.quarantine.quarantine_folder import RecordChoice, open_quarantine
+from stream_app.quarantine.quarantine_folder import RecordFilter, open_quarantine
 from tests.support.jobs.database_job import DatabaseJob
 
 
-def replay(job: DatabaseJob, name: str | None = None, choice: RecordChoice | None = None) -> Any:
+def replay(
+    job: DatabaseJob, name: str | None = None, record_filter: RecordFilter | None = None
+) -> Any:
     """What has become of the records, by table."""
     quarantine = open_quarantine(str(job.config.stream.quarantine), {})
     replays = job_record_replays(job.database, quarantine, name, read_range=job.read)
     return {
-        table: offsets_by_fate(replayed.run(choice or RecordChoice(), dry_run=False))
+        table: offsets_by_fate(replayed.run(record_filter or RecordFilter(), dry_run=False))
         for table, replayed in replays.items()
     }
 

@@ -112,8 +112,8 @@ class Topics:
     def rows(self, ends: Offsets) -> Rows:
         """The tables with all messages before some ends."""
         rows: Rows = {}
-        for topic, partitions in ends.items():
-            for partition, end in sorted(partitions.items()):
+        for topic, topic_offsets in ends.items():
+            for partition, end in sorted(topic_offsets.items()):
                 for value in self.messages.get((topic, int(partition)), [])[:end]:
                     message = json.loads(value)
                     if "op" in message:

@@ -17,7 +17,7 @@ from stream_app.table.compact.append.append_coordinator import AppendCompactCoor
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_job import IdleReport, TableJob
-from stream_app.table.versions.partition_choice import PartitionChoice
+from stream_app.table.versions.partition_filter import PartitionFilter
 from tests.support.jobs.table_writer import CompactInCaller
 from tests.support.suite.polling import wait_until
 from tests.support.tables.small_table import Change, small_table
@@ -48,7 +48,7 @@ def wait_for_plan(commit: StreamTableCommit) -> None:
 def compaction_of(
     table: FileStoreTable,
     executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactInCaller,
-    choice: PartitionChoice | None = None,
+    partition_filter: PartitionFilter | None = None,
     *,
     full: bool = False,
     follow: bool = False,
@@ -61,7 +61,7 @@ def compaction_of(
     table_job.open(f"compactor-{uuid.uuid4()}")
     settings = CompactionSettings(
         table=compacting,
-        choice=choice or PartitionChoice(),
+        partition_filter=partition_filter or PartitionFilter(),
         full=full,
         follow=follow,
         spark_settings={},
@@ -76,14 +76,14 @@ class CompactFollower(JobListener):
     def __init__(
         self,
         table: FileStoreTable,
-        choice: PartitionChoice | None = None,
+        partition_filter: PartitionFilter | None = None,
         executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactInCaller,
     ) -> None:
         self.stop_requested = threading.Event()
         self.compaction = compaction_of(
             table,
             executor_of,
-            choice,
+            partition_filter,
             follow=True,
             stop_requested=self.stop_requested,
             listeners=[self],

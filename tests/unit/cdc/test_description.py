@@ -24,7 +24,11 @@ from tests.support.messages.debezium_messages import (
 
 
 def described(batch: pa.RecordBatch, *options: str) -> SourceTable | None:
-    return format_named("debezium-json").facts({}).describe(batch, parse_mapping_options(options))
+    return (
+        format_named("debezium-json")
+        .make_source_extractor({})
+        .describe(batch, parse_mapping_options(options))
+    )
 
 
 def columns_of(table: SourceTable | None) -> dict[str, str]:
@@ -75,7 +79,7 @@ def test_documents_are_variants_where_that_is_asked_for() -> None:
     """The decoder reads all of their values, as those of other types."""
     messages = captured("debezium_pg_schema", "pgs.shop.all_types")
     mapping = parse_mapping_options([], json_columns=JsonColumns.VARIANT)
-    table = format_named("debezium-json").facts({}).describe(messages, mapping)
+    table = format_named("debezium-json").make_source_extractor({}).describe(messages, mapping)
     assert table is not None
     names = [column.name for column in table.columns if column.data_type.root is TypeRoot.VARIANT]
     assert names

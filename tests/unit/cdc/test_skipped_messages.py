@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.source_tables import NO_TABLE
-from stream_app.message_format_registry import source_facts
+from stream_app.message_format_registry import make_source_extractor
 from tests.support.messages.debezium_messages import a_format, messages
 
 MAXWELL = {"database": "d", "table": "t", "ts": 1, "data": {"id": 1}}
@@ -42,7 +42,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "document"), SKIPPED)
 def test_a_message_without_a_row_is_skipped(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
-    origins = source_facts(name, {}).origins(batch)
+    origins = make_source_extractor(name, {}).origins(batch)
     assert (origins.codes.tolist(), origins.unassigned_reasons) == ([NO_TABLE], {})
     assert a_format("id INT", name=name).decode(batch).skipped_count == 1
 
@@ -50,7 +50,7 @@ def test_a_message_without_a_row_is_skipped(name: str, document: Any) -> None:
 @pytest.mark.parametrize(("name", "document"), BAD)
 def test_an_unknown_message_is_bad_in_the_table_that_it_names(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
-    origins = source_facts(name, {}).origins(batch)
+    origins = make_source_extractor(name, {}).origins(batch)
     assert [str(table) for table in origins.tables] == ["d.t"]
     assert origins.codes.tolist() == [0]
     assert a_format("id INT", name=name).decode(batch).bad.num_rows == 1
@@ -58,6 +58,6 @@ def test_an_unknown_message_is_bad_in_the_table_that_it_names(name: str, documen
 
 @pytest.mark.parametrize("name", ["maxwell-json", "canal-json", "ogg-json", "aws-dms-json"])
 def test_a_message_that_names_no_table_is_unreadable(name: str) -> None:
-    origins = source_facts(name, {}).origins(messages('{"a":1}', None))
+    origins = make_source_extractor(name, {}).origins(messages('{"a":1}', None))
     assert origins.codes.tolist() == [NO_TABLE] * 2
     assert origins.unassigned_reasons == {0: "does not name its table"}

@@ -15,7 +15,7 @@ import pytest
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
-from stream_app.cdc.debezium.avro.avro_fact_reader import AvroFactReader
+from stream_app.cdc.debezium.avro.avro_source_extractor import AvroSourceExtractor
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.schema_registry_port import IdKind
 from stream_app.cdc.wire.avro.avro_types import parse_schema
@@ -94,7 +94,7 @@ def beside_good_ones(registry: Registry, *strange: bytes) -> tuple[DecodedBatch,
     messages = batch(good, *strange, good)
     decoded = avro(registry).decode(messages)
     assert [position for position, *_ in rows_of(decoded)] == [0, len(strange) + 1]
-    source = AvroFactReader(SchemaRegistry((registry.url,)))
+    source = AvroSourceExtractor(SchemaRegistry((registry.url,)))
     origins = source.origins(messages)
     assert [origins.codes[0], origins.codes[-1]] == [0, 0]
     source.change_times(messages)
@@ -281,7 +281,7 @@ def test_random_schemas_and_bytes_end_nothing(registry: Registry, seed: int) -> 
     rows = [position for position, *_ in rows_of(decoded)]
     assert {0, len(strange) + 1} <= set(rows)
     assert len(set(rows)) + decoded.bad.num_rows + decoded.skipped_count == messages.num_rows
-    source = AvroFactReader(SchemaRegistry((registry.url,)))
+    source = AvroSourceExtractor(SchemaRegistry((registry.url,)))
     assert len(source.origins(messages).codes) == messages.num_rows
     source.change_times(messages)
     source.versions(messages, MappingOptions())

@@ -19,7 +19,7 @@ from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.predicate.parser import parse_predicate
 from stream_app.table.opening import open_for_altering, with_configuration
-from stream_app.table.versions.partition_choice import PartitionChoice
+from stream_app.table.versions.partition_filter import PartitionFilter
 
 
 def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,15 +125,15 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
         table = open_named_job_table(args.table, config.job_tables, str(args.conf))
         spark_settings = {**config.spark, **spark_settings}
     table = with_configuration(open_for_altering(table), {**options, WRITE_ONLY.key: "false"})
-    choice = PartitionChoice(
+    partition_filter = PartitionFilter(
         partitions=tuple(map(partition_argument, args.partition)),
-        where=None if args.where is None else parse_predicate(args.where, table.schema.fields),
+        condition=None if args.where is None else parse_predicate(args.where, table.schema.fields),
         idle_ms=None if args.partition_idle_time is None else _idle_ms(args.partition_idle_time),
     )
-    choice.check(table)
+    partition_filter.check(table)
     return CompactionSettings(
         table=table,
-        choice=choice,
+        partition_filter=partition_filter,
         full=not (args.minor or args.follow),
         follow=args.follow,
         spark_settings=spark_settings,

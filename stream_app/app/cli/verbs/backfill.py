@@ -18,7 +18,7 @@ from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill, Data
 from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_of
 from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
 from stream_app.app.ops.backfill.unread_messages import UnreadMessages
-from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter, state_of_job
+from stream_app.app.ops.recorded_tables import recorded_splitter, source_filter_of, state_of_job
 from stream_app.app.ops.source_comparison.database_side import summed_database
 from stream_app.app.ops.source_comparison.source_table_finder import SourceTableFinder
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         progress=progress,
         since_ms=since_ms,
         splitter=recorded_splitter(job_tables, table),
-        choice=choice_of(job_tables),
+        source_filter=source_filter_of(job_tables),
         # A backfill of some keys does not finish a record.
         quarantines=[] if args.keys else _open_quarantines(job_tables, folder, table.location),
         scope=scope,

@@ -24,11 +24,11 @@ from stream_app.app.cli.output.finding_output import (
 )
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.ops.recorded_tables import (
-    choice_of,
     loaded_tables,
     paths_of,
     recorded_splitter,
     refused_sources,
+    source_filter_of,
     state_of_job,
     warnings_of,
 )
@@ -141,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
         with scratch_folder("check") as folder:
             comparison = Comparison(folder, progress, loaded_tables(job_tables))
             compared_table = comparison.add(
-                table, source_config, table_config, choice_of(job_tables)
+                table, source_config, table_config, source_filter_of(job_tables)
             )
             comparison.read(recorded_splitter(job_tables, table))
             code = _check_one(args, table, compared_table, progress)
@@ -286,7 +286,7 @@ def _check_all(
     A table that cannot be opened or compared does not stop the others.
     """
     refused_reasons = refused_sources(job_tables)
-    choice = choice_of(job_tables)
+    source_filter = source_filter_of(job_tables)
     check_is_kafka(args, job_tables.source)
     comparisons: list[tuple[str, FileStoreTable | None, ComparedTable | StreamAppError]] = []
     for path in paths_of(job_tables, needs_one=not refused_reasons):
@@ -297,7 +297,7 @@ def _check_all(
             source_config, table_config = compared_topics(args, table, job_tables)
             assert source_config is not None, "the configuration names it"
             comparisons.append(
-                (path, table, comparison.add(table, source_config, table_config, choice))
+                (path, table, comparison.add(table, source_config, table_config, source_filter))
             )
         except StreamAppError as error:
             comparisons.append((path, table, error))

@@ -73,5 +73,5 @@ def first_compactions(settings: CompactionSettings) -> list[DueCompaction]:
     if settings.row_order is not None:
         return [due_compaction(settings.table, request) for request in plan_sorting(settings)]
     snapshot = settings.table.snapshots.latest()
-    buckets = settings.choice.buckets(settings.table, snapshot)
+    buckets = settings.partition_filter.buckets(settings.table, snapshot)
     return due_compactions(settings.table, snapshot, buckets, full=settings.full)

@@ -18,9 +18,9 @@ from stream_app.app.source.first_messages import format_notice, messages_at_both
 from stream_app.app.source.jdbc_table import jdbc_table
 from stream_app.app.source.topic_checks import checked_topics
 from stream_app.cdc.column_drift import INEXACT, JSON_AS
-from stream_app.cdc.message_format import SourceFacts
+from stream_app.cdc.message_format import SourceExtractor
 from stream_app.errors import UsageError, WrongSourceError
-from stream_app.message_format_registry import DEFAULT_FORMAT, format_named, source_facts
+from stream_app.message_format_registry import DEFAULT_FORMAT, format_named, make_source_extractor
 from stream_app.model.source.mapping_options import (
     InexactTimes,
     JsonColumns,
@@ -180,8 +180,8 @@ def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
     topics = checked_topics(source_config)
     [topic] = source_config.topics
     messages = messages_at_both_ends(source_config, topics).get(topic)
-    facts = source_facts(source_config.format, source_config.format_options)
-    table = None if messages is None else facts.describe(messages, mapping)
+    source_extractor = make_source_extractor(source_config.format, source_config.format_options)
+    table = None if messages is None else source_extractor.describe(messages, mapping)
     if messages is None or table is None:
         notice = None if messages is None else format_notice(source_config.format, [messages])
         reason = "" if notice is None else f": {notice.problem}"
@@ -191,7 +191,7 @@ def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
     _print_remarks(table, source_config)
-    names = _source_names(topic, facts, messages)
+    names = _source_names(topic, source_extractor, messages)
     return _job_draft(
         args, source_config, names, table, f"the messages of the topic {args.from_topic}"
     )
@@ -281,13 +281,15 @@ def settings_without_secrets(source_config: SourceConfig) -> dict[str, str]:
     return {key: value for key, value in source_config.kafka_options.items() if not is_secret(key)}
 
 
-def _source_names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[str, str]:
+def _source_names(
+    topic: str, source_extractor: SourceExtractor, messages: pa.RecordBatch
+) -> tuple[str, str]:
     """Return the database and the name of the source table, or of the topic.
 
     Raises:
         WrongSourceError: the messages belong to several tables.
     """
-    tables = facts.origins(messages).tables
+    tables = source_extractor.origins(messages).tables
     if len(tables) > 1:
         raise WrongSourceError(
             f"the messages belong to {len(tables)} tables: {', '.join(map(str, sorted(tables)))}",

@@ -20,7 +20,7 @@ from stream_app.app.inspect.bucket_trees import (
 )
 from stream_app.app.inspect.compaction_history import CompactionRow, compaction_rows
 from stream_app.app.inspect.overview import Overview, overview, overview_lines
-from stream_app.app.inspect.snapshot_files import BucketChoice
+from stream_app.app.inspect.snapshot_files import BucketFilter
 from stream_app.app.inspect.table_listings import LISTINGS, OptionRow, listing, option_rows
 from stream_app.app.text.listing import Listing
 from stream_app.errors import UsageError
@@ -28,12 +28,14 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import snapshot_of
 
-_LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], Listing]] = {
+_LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketFilter], Listing]] = {
     **{name: partial(listing, name) for name in LISTINGS},
-    "levels": lambda table, snapshot, choice: Listing(
-        TreeRow, level_rows(table, snapshot, choice, next_compactions(table, snapshot))
+    "levels": lambda table, snapshot, bucket_filter: Listing(
+        TreeRow, level_rows(table, snapshot, bucket_filter, next_compactions(table, snapshot))
     ),
-    "compactions": lambda table, _, choice: Listing(CompactionRow, compaction_rows(table, choice)),
+    "compactions": lambda table, _, bucket_filter: Listing(
+        CompactionRow, compaction_rows(table, bucket_filter)
+    ),
     "options": lambda table, *_: Listing(OptionRow, option_rows(table)),
     "overview": lambda table, snapshot, _: Listing(Overview, [overview(table, snapshot)]),
 }
@@ -104,20 +106,20 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: the version or the partition column does not exist.
     """
-    choice = BucketChoice(
+    bucket_filter = BucketFilter(
         partitions=tuple(map(partition_argument, args.partition)), bucket=args.bucket
     )
-    if not choice.is_all and args.listing not in _WITH_BUCKETS:
+    if not bucket_filter.is_all and args.listing not in _WITH_BUCKETS:
         raise UsageError(
             f"--partition and --bucket do not go with {args.listing}",
             fix=f"leave them out, or ask for one of {', '.join(_WITH_BUCKETS)}",
         )
     table = named_table(args.table)
-    choice.check(table, fix="leave --partition out")
+    bucket_filter.check(table, fix="leave --partition out")
     snapshot = snapshot_of(table, version_of(args))
-    table_listing = _LISTINGS[args.listing](table, snapshot, choice)
+    table_listing = _LISTINGS[args.listing](table, snapshot, bucket_filter)
     if not table_listing.rows:
-        scope = "" if choice.is_all else " in what was chosen"
+        scope = "" if bucket_filter.is_all else " in what was chosen"
         print(f"there are no {args.listing}{scope}", file=sys.stderr)
     if args.format == "jsonl":
         _print_lines(table_listing.json_lines())
@@ -128,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
         if args.listing == "levels" and table_listing.rows:
             print()
             picture = levels_picture(
-                sorted_run_rows(table, snapshot, choice), next_compactions(table, snapshot)
+                sorted_run_rows(table, snapshot, bucket_filter), next_compactions(table, snapshot)
             )
             Console(highlight=False).print(picture, soft_wrap=True)
     return 0

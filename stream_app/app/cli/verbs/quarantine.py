@@ -29,7 +29,7 @@ from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.quarantine.quarantine_folder import (
     Quarantine,
     QuarantinedRecord,
-    RecordChoice,
+    RecordFilter,
     RecordMark,
     RecordOutcome,
     offset_range,
@@ -139,9 +139,13 @@ def run(args: argparse.Namespace) -> int:
         job_quarantine=_quarantine(args, job_tables, folder),
         job_tables=job_tables,
         name=args.table,
-        choice=_record_choice(args),
+        record_filter=_record_filter(args),
     )
-    if args.action in ("replay", "drop") and chosen_records.choice.is_everything and not args.all:
+    if (
+        args.action in ("replay", "drop")
+        and chosen_records.record_filter.is_everything
+        and not args.all
+    ):
         raise UsageError(
             f"no records are chosen for {args.action}",
             fix="choose them (--reason, --topic, --partition, --offset, --since, --until), or give "
@@ -152,8 +156,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _record_choice(args: argparse.Namespace) -> RecordChoice:
-    return RecordChoice(
+def _record_filter(args: argparse.Namespace) -> RecordFilter:
+    return RecordFilter(
         reasons=tuple(args.reason),
         topics=tuple(args.topic),
         partition=args.partition,
@@ -214,7 +218,7 @@ class _Records:
     job_quarantine: Quarantine
     job_tables: SingleTable | WholeDatabase | None
     name: str | None
-    choice: RecordChoice
+    record_filter: RecordFilter
 
     @property
     def quarantine(self) -> Quarantine:
@@ -223,13 +227,15 @@ class _Records:
 
     def unresolved_records(self) -> Sequence[QuarantinedRecord]:
         """Return the records that still wait."""
-        return self.choice.select(self.quarantine.unresolved_records(self._commit_users(self.name)))
+        return self.record_filter.select(
+            self.quarantine.unresolved_records(self._commit_users(self.name))
+        )
 
     def unresolved_by_table(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
         """Return the unresolved records by the name of their table; empty for a single table."""
         separates_tables = self.job_tables is None or self.job_tables.separates_tables
         return {
-            name: self.choice.select(
+            name: self.record_filter.select(
                 self.job_quarantine.of_table(name).unresolved_records(self._commit_users(name))
             )
             for name in (
@@ -289,14 +295,14 @@ def _summaries(records: Sequence[QuarantinedRecord]) -> list[dict[str, object]]:
 
 
 def _summary(
-    kind: str, topic: str, partition: int, records: Sequence[QuarantinedRecord]
+    kind: str, topic: str, partition_number: int, records: Sequence[QuarantinedRecord]
 ) -> dict[str, object]:
     offsets = [record.offset for record in records]
     times = [record.timestamp for record in records if record.timestamp is not None]
     return {
         "reason": kind,
         "topic": topic,
-        "partition": partition,
+        "partition": partition_number,
         "records": len(records),
         "offsets": f"{min(offsets)}..{max(offsets)}",
         "first": time_text(min(times, default=None)),
@@ -370,7 +376,7 @@ def _replay(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]
     for name, replay in by_table.items():
         if args.table is None and job_tables.separates_tables:
             yield f"{name}:"
-        outcome = replay.run(chosen_records.choice, dry_run=args.dry_run)
+        outcome = replay.run(chosen_records.record_filter, dry_run=args.dry_run)
         yield from replay_lines(outcome, dry_run=args.dry_run)
     if not by_table:
         yield NOTHING

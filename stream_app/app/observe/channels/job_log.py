@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from stream_app.app.config.stream_config import LogFormat
 from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import FAILED, StreamAppError
-from stream_app.process.log_facts import current_facts
+from stream_app.process.log_fields import current_log_fields
 
 _LOG = logging.getLogger(__name__)
 _LIBRARY_LEVELS = {
@@ -24,7 +24,7 @@ _LIBRARY_LEVELS = {
 
 
 class JsonFormatter(logging.Formatter):
-    """A formatter of records as JSON: ``time``, ``level``, ``logger``, ``message``, `log_facts`.
+    """A formatter of records as JSON: ``time``, ``level``, ``logger``, ``message``, `log_fields`.
 
     ``exception`` has the trace of an error.
     """
@@ -37,7 +37,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
-            **current_facts(),
+            **current_log_fields(),
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)

@@ -31,7 +31,7 @@ from stream_app.clock import Clock
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.table.job.table_job import IdleReport
 
-Facts = Mapping[str, str | int | float]
+SpanAttributes = Mapping[str, str | int | float]
 _LOG = logging.getLogger(__name__)
 _REPORT_WAIT_S = 30.0
 """The seconds without a report of a further table after which an epoch's span ends.
@@ -43,12 +43,12 @@ _NS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanTime:
-    """The name, times and facts of a span; times are milliseconds since 1970 in UTC."""
+    """The name, times and attributes of a span; times are milliseconds since 1970 in UTC."""
 
     name: str
     start_ms: int
     end_ms: int
-    facts: Facts = field(default_factory=dict)
+    attributes: SpanAttributes = field(default_factory=dict)
 
 
 def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
@@ -75,7 +75,7 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
     """Yield the spans of a table's commit, if it is an epoch's, and of the compactions in it."""
     if isinstance(report, EpochReport):
         counts = report.counts
-        facts: dict[str, str | int | float] = {
+        attributes: SpanAttributes = {
             "stream_app.table": table,
             "stream_app.messages": counts.messages,
             "stream_app.changes": counts.changes,
@@ -84,13 +84,13 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
             "stream_app.bytes": report.bytes,
         }
         start_ms = now_ms - _ms(report.durations.commit_s)
-        yield SpanTime(name="commit", start_ms=start_ms, end_ms=now_ms, facts=facts)
+        yield SpanTime(name="commit", start_ms=start_ms, end_ms=now_ms, attributes=attributes)
     for compaction in report.compactions:
         yield SpanTime(
             name="compaction",
             start_ms=now_ms - _ms(compaction.seconds),
             end_ms=now_ms,
-            facts={
+            attributes={
                 "stream_app.table": table,
                 "stream_app.partition": compaction.partition,
                 "stream_app.bucket": compaction.bucket,
@@ -218,7 +218,7 @@ class EpochTracer(JobListener):
 
     def _add_span(self, span: SpanTime, parent: Any) -> None:
         child = self._tracer.start_span(
-            span.name, parent, start_time=span.start_ms * _NS, attributes=dict(span.facts)
+            span.name, parent, start_time=span.start_ms * _NS, attributes=dict(span.attributes)
         )
         child.end(span.end_ms * _NS)
 

@@ -170,9 +170,9 @@ class Webhook(JobListener):
                     self._notify("quarantine", {**notice, "reasons": unreported.reasons})
                     self._unreported[table] = _UnreportedRecords(sent_at_s=now_s)
 
-    def _notify(self, event: str, facts: Mapping[str, object]) -> None:
+    def _notify(self, event: str, notice_fields: Mapping[str, object]) -> None:
         time_ms = self.clock.now_ms()
-        self._enqueue({"event": event, "job": self.job, "time_ms": time_ms, **facts})
+        self._enqueue({"event": event, "job": self.job, "time_ms": time_ms, **notice_fields})
 
     def _enqueue(self, notice: Mapping[str, object] | None) -> None:
         while True:

@@ -43,7 +43,7 @@ from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
-from stream_app.process.log_facts import logging_about
+from stream_app.process.log_fields import logging_about
 from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -241,8 +241,8 @@ class EventLog:
                     held_table.since_epoch,
                     held_table.reason,
                 )
-            facts = {"since_epoch": held_table.since_epoch, "tries": held_table.tries}
-            self._write("held", {"table": table, **facts, "reason": held_table.reason})
+            held_fields = {"since_epoch": held_table.since_epoch, "tries": held_table.tries}
+            self._write("held", {"table": table, **held_fields, "reason": held_table.reason})
 
     def report_unassigned(self, epoch: int, quarantine_report: QuarantineReport) -> None:
         """Report messages of an epoch that belong to no table."""

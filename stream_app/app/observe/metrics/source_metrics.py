@@ -133,10 +133,10 @@ class SourceMetrics:
         if self._knows_source:
             for table_label in {table_label for table_label, _ in dict(self._newest_s)}:
                 self._export_age(table_label)
-        for partition, partition_lag in partition_lags.items():
-            if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
-                self._partitions.add(partition)
-                self._partition_lags.labels(label, *partition).set(partition_lag)
+        for partition_labels, partition_lag in partition_lags.items():
+            if partition_labels in self._partitions or len(self._partitions) < PARTITIONS_MAX:
+                self._partitions.add(partition_labels)
+                self._partition_lags.labels(label, *partition_labels).set(partition_lag)
 
     def note_commit(
         self, label: str, name: str, ends: Mapping[KafkaPartition, PartitionEnd]
@@ -264,9 +264,9 @@ def table_lags(
         lag = sum(unread_counts[topic] for topic in names)
         if table in starts:
             lag += sum(
-                max(0, end - starts[table].get(topic, {}).get(partition, 0))
+                max(0, end - starts[table].get(topic, {}).get(partition_number, 0))
                 for topic in names
-                for partition, end in ends.get(topic, {}).items()
+                for partition_number, end in ends.get(topic, {}).items()
             )
         lags[table] = lag
     return lags

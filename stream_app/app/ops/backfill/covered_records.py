@@ -51,8 +51,8 @@ class CoveredRecords:
         ]
         unresolved_identities = frozenset[Identity]().union(*self._unresolved_identities)
         offsets: dict[KafkaPartition, list[int]] = defaultdict(list)
-        for topic, partition, offset, _ in unresolved_identities:
-            offsets[topic, partition].append(offset)
+        for topic, partition_number, offset, _ in unresolved_identities:
+            offsets[topic, partition_number].append(offset)
         for batch in batches:
             if offsets:
                 self._covered_identities |= unresolved_identities.intersection(

@@ -36,7 +36,7 @@ from stream_app.app.ops.source_comparison.source_replay import (
     table_end,
 )
 from stream_app.app.source.topic_messages import topic_messages
-from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceFilter
 from stream_app.epochs.stages.epoch_plan import MessageSplitter, OneTableSplitter
 from stream_app.errors import SourceError, UsageError
 from stream_app.message_format_registry import format_named
@@ -77,7 +77,7 @@ class TopicBackfill:
         table_config: the job's configuration with the table's made columns and filter.
         since_ms: the time of the oldest message to read, in ms since 1970, or None to read all.
         splitter: assigns the table's messages to index 0.
-        choice: the source tables whose records the table accepts.
+        source_filter: the source tables whose records the table accepts.
         quarantines: the folders with unresolved records of the table; empty if `scope` excludes
             keys.
         scope: selects the rows whose keys may be written.
@@ -89,7 +89,7 @@ class TopicBackfill:
     progress: Progress
     since_ms: int | None = None
     splitter: MessageSplitter = field(default_factory=OneTableSplitter)
-    choice: SourceChoice = EVERY_SOURCE
+    source_filter: SourceFilter = EVERY_SOURCE
     quarantines: Sequence[Quarantine] = ()
     scope: Scope = all_keys
 
@@ -122,7 +122,7 @@ class TopicBackfill:
                 self.source_config,
                 self.table_config,
                 omissions,
-                self.choice,
+                self.source_filter,
             )
             self._check_messages(omissions)
             is_whole = self.since_ms is None and not omissions.has_gaps

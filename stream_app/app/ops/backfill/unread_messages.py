@@ -10,7 +10,7 @@ import pyarrow as pa
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter
+from stream_app.app.ops.recorded_tables import recorded_splitter, source_filter_of
 from stream_app.app.ops.source_comparison.source_replay import (
     own_messages,
     source_replay_pipeline,
@@ -19,7 +19,7 @@ from stream_app.app.ops.source_comparison.source_replay import (
 from stream_app.app.source.kafka_reader import end_offsets
 from stream_app.app.source.topic_checks import RECREATED_FIX
 from stream_app.app.source.topic_messages import reader_of
-from stream_app.cdc.pipeline_steps.own_message_decoder import SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import SourceFilter
 from stream_app.checkpoint.job_state import JobState
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.errors import WrongSourceError
@@ -38,7 +38,7 @@ class UnreadMessages:
         source_config, table_config: the configuration of the table's job.
         topics: the topics with the table's messages; empty means all topics of the job.
         splitter: assigns the table's messages to index 0.
-        choice: the source tables whose records the table accepts.
+        source_filter: the source tables whose records the table accepts.
     """
 
     table: FileStoreTable
@@ -46,7 +46,7 @@ class UnreadMessages:
     table_config: TableConfig
     topics: Collection[str]
     splitter: MessageSplitter
-    choice: SourceChoice
+    source_filter: SourceFilter
 
     @classmethod
     def of_job(
@@ -70,7 +70,7 @@ class UnreadMessages:
             table_config=job_tables.table_config(table.name, table.schema.fields),
             topics=state.source_tables_of(job_tables.state_key(table.name)),
             splitter=recorded_splitter(job_tables, table),
-            choice=choice_of(job_tables),
+            source_filter=source_filter_of(job_tables),
         )
 
     def key_texts(self, keys: Sequence[PlacedColumn]) -> set[bytes]:
@@ -82,7 +82,7 @@ class UnreadMessages:
             UsageError: only Spark can read the topics, or no job has read them into the table.
         """
         pipeline = source_replay_pipeline(
-            self.table, self.source_config, self.table_config, self.choice
+            self.table, self.source_config, self.table_config, self.source_filter
         )
         texts: set[bytes] = set()
         for messages in own_messages(self._messages(), self.splitter):
@@ -93,13 +93,15 @@ class UnreadMessages:
         """Yield the messages between the end of the table's newest epoch and the topics' ends."""
         _, starts = table_end(self.table, self.source_config)
         start_offsets: dict[str, dict[str, int]] = {}
-        for (topic, partition), start in starts.items():
+        for (topic, partition_number), start in starts.items():
             if self._has_messages(topic):
-                start_offsets.setdefault(topic, {})[str(partition)] = start
+                start_offsets.setdefault(topic, {})[str(partition_number)] = start
         with reader_of(self.source_config) as reader:
             newest_offsets = end_offsets(self.source_config, reader.settings)
             ends = {
-                topic: end for topic, end in newest_offsets.items() if self._has_messages(topic)
+                topic: topic_offsets
+                for topic, topic_offsets in newest_offsets.items()
+                if self._has_messages(topic)
             }
             if lost_partitions := vanished_partitions(start_offsets, ends):
                 raise WrongSourceError(

@@ -87,9 +87,14 @@ class BrokerExamination:
     def _read_rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
         """Read the newest record from each topic's partition with the highest end offset."""
         ranges = [
-            OffsetRange(topic, partition, max(self.starts.get((topic, partition), 0), end - 1), end)
-            for (topic, partition), end in ends.items()
-            if partition == self._fullest_partition(topic, ends)
+            OffsetRange(
+                topic,
+                partition_number,
+                max(self.starts.get((topic, partition_number), 0), end - 1),
+                end,
+            )
+            for (topic, partition_number), end in ends.items()
+            if partition_number == self._fullest_partition(topic, ends)
         ]
         try:
             batches = self._read(ranges)
@@ -112,7 +117,7 @@ class BrokerExamination:
     def _fullest_partition(self, topic: str, ends: PartitionOffsets) -> int:
         return max(
             range(self.topics[topic].partition_count),
-            key=lambda partition: ends.get((topic, partition), 0),
+            key=lambda partition_number: ends.get((topic, partition_number), 0),
         )
 
     def _denied_topics(self, ranges: Sequence[OffsetRange]) -> list[str]:

@@ -142,7 +142,7 @@ def column_observations(
     if not topics:
         return
     messages = in_one_table(first_messages(job_tables.source, topics))
-    messages_of = dict(messages_by_origin(job_tables.source.facts.origins, messages))
+    messages_of = dict(messages_by_origin(job_tables.source.source_extractor.origins, messages))
     is_quiet = True
     for origin, messages_of_origin in messages_of.items():
         for remark in _remarks(job_tables, origin, messages_of_origin):
@@ -162,16 +162,16 @@ def _remarks(
     job_tables: JobTables, origin: Origin, messages: pa.RecordBatch
 ) -> Iterable[TableRemark]:
     location, options = job_tables.target_path(origin), job_tables.mapping_options
-    reader = job_tables.source.facts
+    source_extractor = job_tables.source.source_extractor
     if location is None:
         return
-    describe: Describe = reader.describe
+    describe: Describe = source_extractor.describe
     if job_tables.lowers_names:
         describe = LowerCaseDescriber(describe)
     description = describe(messages, options)
     if description is not None:
         yield from _remarks_beside_table(job_tables, location, description)
-    yield from snapshot_only_remarks(reader, messages, options)
+    yield from snapshot_only_remarks(source_extractor, messages, options)
 
 
 def _remarks_beside_table(

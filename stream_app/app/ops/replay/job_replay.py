@@ -172,7 +172,7 @@ class _DatabaseRecordReplays:
         """Return the table of each record by the current rules, or None if it belongs to none."""
         if not records:
             return []
-        origins = self.job_tables.source.facts.origins(as_messages(records))
+        origins = self.job_tables.source.source_extractor.origins(as_messages(records))
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
             name = self.targets.get(origin)
@@ -188,7 +188,7 @@ def _finished_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, in
     held_table = state.held_tables.get(name)
     ends = epoch_log.end_offsets(state.epoch) if held_table is None else held_table.start
     return {
-        (topic, int(partition)): int(end)
-        for topic, partitions in ends.items()
-        for partition, end in partitions.items()
+        (topic, int(partition_number)): int(end)
+        for topic, topic_offsets in ends.items()
+        for partition_number, end in topic_offsets.items()
     }

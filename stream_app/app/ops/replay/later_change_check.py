@@ -100,12 +100,12 @@ class LaterChangeCheck:
         """Decode messages whose changes the table has already."""
         decoded = self.message_format.decode(messages)
         if decoded.bad.num_rows:
-            topic, partition = kafka_partition
+            topic, partition_number = kafka_partition
             raise UsageError(
                 "a message after the record cannot be decoded "
                 f"({decoded.bad.column('reason')[0]}), so it is not certain which rows have newer "
                 "changes",
-                where=f"topic {topic}, partition {partition}, offset "
+                where=f"topic {topic}, partition {partition_number}, offset "
                 f"{decoded.bad.column('offset')[0]}",
                 fix="give the job the configuration with which it has read that message",
             )
@@ -139,20 +139,20 @@ def topic_reader(source_config: SourceConfig) -> ReadRange:
 
 
 def _recreated_error(kafka_partition: KafkaPartition, newest_offset: int, end: int) -> UsageError:
-    topic, partition = kafka_partition
+    topic, partition_number = kafka_partition
     return UsageError(
         f"the topic ends at {newest_offset}, and the table has read up to {end}: it was recreated",
-        where=f"topic {topic}, partition {partition}",
+        where=f"topic {topic}, partition {partition_number}",
         fix="drop the records; correct their rows at the source, whose next change brings them",
     )
 
 
 def _lost_error(kafka_partition: KafkaPartition, start: int, oldest_offset: int) -> UsageError:
-    topic, partition = kafka_partition
+    topic, partition_number = kafka_partition
     return UsageError(
         f"the topic has dropped its offsets {start} to {oldest_offset - 1}, so it is not certain "
         "which rows have newer changes in the table",
-        where=f"topic {topic}, partition {partition}",
+        where=f"topic {topic}, partition {partition_number}",
         fix=f"choose records from offset {oldest_offset - 1} on (--offset); correct older rows at "
         "their source, whose next change brings them",
     )

@@ -39,7 +39,7 @@ from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
 from stream_app.quarantine.quarantine_folder import (
     Quarantine,
     QuarantinedRecord,
-    RecordChoice,
+    RecordFilter,
     RecordMark,
     RecordOutcome,
     reused_offsets,
@@ -113,7 +113,7 @@ class RecordReplay:
     other_quarantine: Quarantine | None = None
     truncate_empties: bool = False
 
-    def run(self, choice: RecordChoice, *, dry_run: bool) -> ReplayOutcome:
+    def run(self, record_filter: RecordFilter, *, dry_run: bool) -> ReplayOutcome:
         """Replay the chosen records.
 
         Raises:
@@ -124,13 +124,13 @@ class RecordReplay:
         check_replayable(self.table)
         for attempt in range(_ATTEMPTS_MAX):
             try:
-                return self._attempt(choice, dry_run=dry_run)
+                return self._attempt(record_filter, dry_run=dry_run)
             except CommitConflictError:
                 if attempt == _ATTEMPTS_MAX - 1:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _attempt(self, choice: RecordChoice, *, dry_run: bool) -> ReplayOutcome:
+    def _attempt(self, record_filter: RecordFilter, *, dry_run: bool) -> ReplayOutcome:
         """Carry out steps 1 to 5 once."""
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
@@ -143,7 +143,7 @@ class RecordReplay:
         job_ends = _largest_ends(_ends(job_epochs), self.finished_offsets)
         ends = _largest_ends(_ends(epochs.values()), job_ends)
         unresolved_records = self.quarantine.unresolved_records(epochs.keys())  # step 2
-        chosen_records = self._select(choice.select(unresolved_records))
+        chosen_records = self._select(record_filter.select(unresolved_records))
         if self.other_quarantine is not None:
             unresolved_records += self.other_quarantine.unresolved_records(epochs.keys())
         present_records = [record for record in chosen_records if not record.is_replaced]
@@ -373,9 +373,9 @@ def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
     """Return the largest offset of each partition up to which these epochs have read."""
     ends: dict[KafkaPartition, int] = {}
     for epoch in epochs:
-        for topic, partitions in offsets_of_end(epoch.source_end).items():
-            for partition, end in partitions.items():
-                kafka_partition = topic, int(partition)
+        for topic, topic_offsets in offsets_of_end(epoch.source_end).items():
+            for partition_number, end in topic_offsets.items():
+                kafka_partition = topic, int(partition_number)
                 ends[kafka_partition] = max(ends.get(kafka_partition, 0), int(end))
     return ends
 

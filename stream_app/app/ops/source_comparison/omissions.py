@@ -139,14 +139,14 @@ def _partition(kafka_partition: KafkaPartition) -> str:
 
 
 def _place(messages: pa.RecordBatch, row: int) -> tuple[str, int, int]:
-    topic, partition, offset = (
+    topic, partition_number, offset = (
         messages.column(name)[row].as_py() for name in ("topic", "partition", "offset")
     )
-    return topic, partition, offset
+    return topic, partition_number, offset
 
 
-def _place_text(topic: str, partition: int, offset: int) -> str:
-    return f"topic {topic}, partition {partition}, offset {offset}"
+def _place_text(topic: str, partition_number: int, offset: int) -> str:
+    return f"topic {topic}, partition {partition_number}, offset {offset}"
 
 
 def _key_names(key: bytes) -> tuple[str, ...]:

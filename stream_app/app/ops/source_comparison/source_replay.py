@@ -19,7 +19,7 @@ from stream_app.app.source.topic_messages import Ends
 from stream_app.app.table_setup.table_pipeline import LEFT_OUT_BY_CHECK, RowSettings
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceFilter
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.epochs.stages.partial_changes import bad_records_of_refused, with_messages
 from stream_app.errors import UsageError
@@ -48,16 +48,16 @@ class SourceReplay:
         source_config: SourceConfig,
         table_config: TableConfig,
         omissions: Omissions,
-        choice: SourceChoice = EVERY_SOURCE,
+        source_filter: SourceFilter = EVERY_SOURCE,
     ) -> None:
         """Begin a source replay.
 
         Args:
             omissions: receives the bad records and other omissions.
-            choice: the source tables whose records the table accepts; other records are bad.
+            source_filter: the source tables whose records the table accepts; other records are bad.
         """
         self._pipeline = source_replay_pipeline(
-            source_check.table, source_config, table_config, choice
+            source_check.table, source_config, table_config, source_filter
         )
         self._assigner = source_check.assigner
         self._source_check, self._omissions = source_check, omissions
@@ -95,7 +95,7 @@ def source_replay_pipeline(
     table: FileStoreTable,
     source_config: SourceConfig,
     table_config: TableConfig,
-    choice: SourceChoice,
+    source_filter: SourceFilter,
 ) -> Pipeline:
     """Return the pipeline that decodes a table's messages again, as its job does."""
     return RowSettings(
@@ -103,7 +103,7 @@ def source_replay_pipeline(
         table_config=table_config,
         schema=table.schema,
         left_out_steps=LEFT_OUT_BY_CHECK,
-        choice=None if choice == EVERY_SOURCE else choice,
+        source_filter=None if source_filter == EVERY_SOURCE else source_filter,
         restores=True,
         keeps_update_before=False,
         column_times=functools.partial(column_times, table),
@@ -116,10 +116,10 @@ def replay_source(
     source_config: SourceConfig,
     table_config: TableConfig,
     omissions: Omissions,
-    choice: SourceChoice = EVERY_SOURCE,
+    source_filter: SourceFilter = EVERY_SOURCE,
 ) -> int:
     """Decode all messages of a table by a `SourceReplay`, and return the number of changes."""
-    replay = SourceReplay(source_check, source_config, table_config, omissions, choice)
+    replay = SourceReplay(source_check, source_config, table_config, omissions, source_filter)
     for batch in messages:
         replay.add_messages(batch)
         if replay.buffered_row_count >= CHUNK_ROWS:
@@ -137,10 +137,10 @@ def table_end(table: FileStoreTable, source_config: SourceConfig) -> tuple[Snaps
     epochs, names = newest_epochs(table.snapshots).values(), source_config.topic_names
     for epoch in sorted(epochs, key=lambda epoch: epoch.time_ms, reverse=True):
         ends = {
-            (topic, int(partition)): int(end)
-            for topic, partitions in offsets_of_end(epoch.source_end).items()
+            (topic, int(partition_number)): int(end)
+            for topic, topic_offsets in offsets_of_end(epoch.source_end).items()
             if not names or topic in names
-            for partition, end in partitions.items()
+            for partition_number, end in topic_offsets.items()
         }
         if ends and latest_snapshot is not None:
             return latest_snapshot, ends

@@ -24,7 +24,7 @@ from stream_app.app.ops.source_comparison.omissions import Omissions
 from stream_app.app.ops.source_comparison.source_replay import CHUNK_ROWS, SourceReplay, table_end
 from stream_app.app.source.topic_messages import Ends, topic_messages
 from stream_app.app.table_setup.comparable_rows import why_incomparable
-from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceFilter
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.message_format_registry import format_named
@@ -57,9 +57,11 @@ class ComparedTable:
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
         """Add the messages of one Kafka partition, up to the offset that the table has."""
-        topic, partition = (messages.column(name)[0].as_py() for name in ("topic", "partition"))
+        topic, partition_number = (
+            messages.column(name)[0].as_py() for name in ("topic", "partition")
+        )
         offsets = messages.column("offset").to_numpy()
-        count = int(np.searchsorted(offsets, self.ends.get((topic, partition), 0)))
+        count = int(np.searchsorted(offsets, self.ends.get((topic, partition_number), 0)))
         if count:
             self.run_step(lambda replay: replay.add_messages(messages.slice(0, count)))
 
@@ -127,7 +129,7 @@ class Comparison:
         table: FileStoreTable,
         source_config: SourceConfig,
         table_config: TableConfig,
-        choice: SourceChoice = EVERY_SOURCE,
+        source_filter: SourceFilter = EVERY_SOURCE,
     ) -> ComparedTable:
         """Step 1: register a table.
 
@@ -135,7 +137,7 @@ class Comparison:
 
         Args:
             table_config: the job's configuration with the table's made columns and filter.
-            choice: the source tables whose records the table accepts.
+            source_filter: the source tables whose records the table accepts.
 
         Raises:
             UsageError: no snapshot of the table records offsets of these topics.
@@ -163,7 +165,7 @@ class Comparison:
                 problem = f"the topic {topic} was not read by the table's job"
                 omissions.add(problem, "let the job read it")
             source_replay = SourceReplay(
-                source_check, source_config, table_config, omissions, choice
+                source_check, source_config, table_config, omissions, source_filter
             )
         compared_table = ComparedTable(
             snapshot=snapshot,

@@ -28,7 +28,7 @@ from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Drift, DriftedColumn, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
-from stream_app.cdc.debezium.avro.avro_fact_reader import SLICE_ROWS, AvroFactReader
+from stream_app.cdc.debezium.avro.avro_source_extractor import SLICE_ROWS, AvroSourceExtractor
 from stream_app.cdc.debezium.avro.compiled_avro_reader import (
     IMAGES,
     AvroImages,
@@ -50,7 +50,12 @@ from stream_app.cdc.debezium.decoding.parsed_images import decode_images
 from stream_app.cdc.debezium.decoding.single_decoding import read_values
 from stream_app.cdc.json_records.batch_outcome import BatchOutcome, ColumnarResult
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
-from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
+from stream_app.cdc.message_format import (
+    FormatDeclaration,
+    FormatSetup,
+    SourceExtractor,
+    SourceSurvey,
+)
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.wire.avro.avro_columns import avro_texts, wire_column
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor, cursor_over
@@ -357,21 +362,21 @@ def _survey(
 ) -> SourceSurvey:
     """Look at the messages as JSON."""
     _parse_options(registries, setup.options, setup.columns)
-    fact_reader = AvroFactReader(_schemas(registries, setup.options))
+    extractor = AvroSourceExtractor(_schemas(registries, setup.options))
     other_options = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
         replace(setup, options=other_options),
-        {topic: fact_reader.as_json(batch, with_schema=False) for topic, batch in messages.items()},
+        {topic: extractor.as_json(batch, with_schema=False) for topic, batch in messages.items()},
     )
 
 
-def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
-    fact_reader = AvroFactReader(_schemas(registries, options), keeps_nulls=keeps_nulls(options))
-    return SourceFacts(
-        origins=fact_reader.origins,
-        describe=fact_reader.describe,
-        versions=fact_reader.versions,
-        change_times=fact_reader.change_times,
+def _source_extractor(registries: Registries, options: Mapping[str, str]) -> SourceExtractor:
+    extractor = AvroSourceExtractor(_schemas(registries, options), keeps_nulls=keeps_nulls(options))
+    return SourceExtractor(
+        origins=extractor.origins,
+        describe=extractor.describe,
+        versions=extractor.versions,
+        change_times=extractor.change_times,
     )
 
 
@@ -386,6 +391,6 @@ def debezium_avro(registries: Registries) -> FormatDeclaration:
         check=partial(_parse_options, registries),
         make=partial(DebeziumAvro, registries),
         survey=partial(_survey, registries),
-        facts=partial(_facts, registries),
+        make_source_extractor=partial(_source_extractor, registries),
         has_whole_before=has_whole_before,
     )

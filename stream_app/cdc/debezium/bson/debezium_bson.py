@@ -37,7 +37,12 @@ from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.json_options import COLUMN_ENCODING
 from stream_app.cdc.json_records.origin_fields import FieldReader, NamedOrigins, OriginRule
-from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
+from stream_app.cdc.message_format import (
+    FormatDeclaration,
+    FormatSetup,
+    SourceExtractor,
+    SourceSurvey,
+)
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.model.schema.data_type import RowType
@@ -137,7 +142,9 @@ def _origins(messages: pa.RecordBatch) -> Origins:
         return origins
     unread_messages = messages.take(pa.array(unread_indices))
     rewritten = plain_messages(unread_messages)
-    plain_origins = DEBEZIUM_JSON.facts({}).origins(rewritten.with_keys_and_values(unread_messages))
+    plain_origins = DEBEZIUM_JSON.make_source_extractor({}).origins(
+        rewritten.with_keys_and_values(unread_messages)
+    )
     tables = dict.fromkeys((*origins.tables, *plain_origins.tables))
     code_of_table = {table: code for code, table in enumerate(tables)}
     codes = np.array(
@@ -170,16 +177,16 @@ _ORIGINS = OriginRule(
 
 def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
     rewritten_messages = plain_messages(messages).with_keys_and_values(messages)
-    table = DEBEZIUM_JSON.facts({}).describe(rewritten_messages, options)
+    table = DEBEZIUM_JSON.make_source_extractor({}).describe(rewritten_messages, options)
     if table is None or options.json_columns is not JsonColumns.VARIANT:
         return table
     return with_variants(table, messages.column("value"))
 
 
-def _facts(_options: Mapping[str, str]) -> SourceFacts:
+def _source_extractor(_options: Mapping[str, str]) -> SourceExtractor:
     # Messages of MongoDB have the time of a change in the same field as other messages.
-    change_times = DEBEZIUM_JSON.facts({}).change_times
-    return SourceFacts(origins=_origins, describe=_describe, change_times=change_times)
+    change_times = DEBEZIUM_JSON.make_source_extractor({}).change_times
+    return SourceExtractor(origins=_origins, describe=_describe, change_times=change_times)
 
 
 DEBEZIUM_BSON = FormatDeclaration(
@@ -191,7 +198,7 @@ DEBEZIUM_BSON = FormatDeclaration(
     check=check,
     make=DebeziumBson,
     survey=_survey,
-    facts=_facts,
+    make_source_extractor=_source_extractor,
     has_whole_before=has_whole_before,
     telltale_fields=(frozenset({"op", "after", "updateDescription"}),),
 )

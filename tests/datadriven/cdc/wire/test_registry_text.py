@@ -21,7 +21,7 @@ import pytest
 
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import StreamAppError
-from stream_app.message_format_registry import source_facts
+from stream_app.message_format_registry import make_source_extractor
 from stream_app.model.source.mapping_options import MappingOptions
 from tests.support.brokers.schema_registry import Registry, answer_of, schema_registry
 from tests.support.messages.avro_events import batch
@@ -113,7 +113,9 @@ class _Tables:
         return together
 
     def _described(self, messages: pa.RecordBatch) -> str:
-        table = source_facts(self._name, self._options()).describe(messages, MappingOptions())
+        table = make_source_extractor(self._name, self._options()).describe(
+            messages, MappingOptions()
+        )
         if table is None:
             return "nothing"
         lines = [

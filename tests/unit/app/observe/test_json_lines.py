@@ -22,7 +22,7 @@ from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import UsageError
-from stream_app.process.log_facts import logging_about
+from stream_app.process.log_fields import logging_about
 from tests.support.tables.small_table import StandingClock
 
 LOG = logging.getLogger("stream_app.table.anything")

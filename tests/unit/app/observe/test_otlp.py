@@ -64,7 +64,7 @@ def test_an_epoch_is_a_trace_of_its_parts(
     [root] = [span for span in spans if not span.parent_span_id]
     assert (root.name, {span.trace_id for span in spans}) == ("epoch", {root.trace_id})
     assert times_of([root]) == [("epoch", 0.0, 8.5)]
-    assert facts_of(root) == {"stream_app.epoch": 3, "stream_app.tables": 2}
+    assert attributes_of(root) == {"stream_app.epoch": 3, "stream_app.tables": 2}
     children = [span for span in spans if span.parent_span_id]
     assert {child.parent_span_id for child in children} == {root.span_id}
     assert times_of(children) == [
@@ -81,7 +81,7 @@ def test_an_epoch_is_a_trace_of_its_parts(
         ("compaction", 39.0, 39.5),
     ]
     commit = children[5]
-    assert facts_of(commit)["stream_app.messages"] == 10
+    assert attributes_of(commit)["stream_app.messages"] == 10
     assert {request.path for request in receiver.posted} == {"/v1/traces"}
 
 
@@ -115,7 +115,7 @@ def times_of(spans: list[Span]) -> list[tuple[str, float, float]]:
     ]
 
 
-def facts_of(span: Span) -> dict[str, int]:
+def attributes_of(span: Span) -> dict[str, int]:
     return {attribute.key: attribute.value.int_value for attribute in span.attributes}
 
 

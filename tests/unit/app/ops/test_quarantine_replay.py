@@ -26,7 +26,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.quarantine.quarantine_folder import (
-    RecordChoice,
+    RecordFilter,
     RecordMark,
     RecordOutcome,
     open_quarantine,
@@ -40,7 +40,7 @@ from tests.support.jobs.table_writer import CompactInCaller
 from tests.support.messages.debezium_messages import a_format, event, messages
 
 COLUMNS = "id BIGINT NOT NULL, v STRING"
-EVERYTHING = RecordChoice()
+EVERYTHING = RecordFilter()
 Change = tuple[int, str | None]
 """A key and its value; None: a delete."""
 
@@ -94,8 +94,10 @@ class Bench:
         for offset in range(start, end, 2):
             yield self.batch().slice(offset, min(2, end - offset))
 
-    def replay(self, choice: RecordChoice = EVERYTHING, *, dry_run: bool = False) -> ReplayOutcome:
-        return self.a_replay().run(choice, dry_run=dry_run)
+    def replay(
+        self, record_filter: RecordFilter = EVERYTHING, *, dry_run: bool = False
+    ) -> ReplayOutcome:
+        return self.a_replay().run(record_filter, dry_run=dry_run)
 
     def a_replay(self) -> RecordReplay:
         return RecordReplay(
@@ -136,7 +138,7 @@ def test_any_records_in_any_order_give_the_newest_change_of_each_row(
     while waiting:
         first = data.draw(st.sampled_from(sorted(waiting)))
         last = data.draw(st.integers(first, len(changes)))
-        bench.replay(RecordChoice(offsets=(first, last)))
+        bench.replay(RecordFilter(offsets=(first, last)))
         now = {offset for offset in waiting if first <= offset <= last}
         waiting -= now
         applied = sorted([*applied, *now])

@@ -57,7 +57,7 @@ def test_a_job_reads_what_is_written(tmp_path: Path) -> None:
 
 def test_captured_messages_give_a_configuration(tmp_path: Path) -> None:
     """Without a key there are neither buckets nor a changelog; plain JSON has no types."""
-    describe = format_named("debezium-json").facts({}).describe
+    describe = format_named("debezium-json").make_source_extractor({}).describe
     for number, (file, topic, typed) in enumerate(
         [
             ("debezium_pg_schema", "pgs.shop.no_key", True),

@@ -11,7 +11,7 @@ import pytest
 from stream_app.app.source.first_messages import format_notice
 from stream_app.app.source.likely_format import likely_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.message_format_registry import FORMATS, source_facts
+from stream_app.message_format_registry import FORMATS, make_source_extractor
 
 CAPTURED = Path(__file__).parents[3] / "fixtures" / "cdc"
 
@@ -102,7 +102,7 @@ def test_flattened_documents_look_like_rows() -> None:
 @pytest.mark.parametrize("field", ["source", "op", "table", "metadata", "data", "__table"])
 @pytest.mark.parametrize("value", ['"/"', "7", "true", "[]", "{}", "null", '{"table":{}}'])
 def test_no_field_of_a_wrong_kind_ends_the_splitter(name: str, field: str, value: str) -> None:
-    origins = source_facts(name, {}).origins(
+    origins = make_source_extractor(name, {}).origins(
         batch_of([b'{"%b":%b}' % (field.encode(), value.encode())])
     )
     assert len(origins.codes) == 1

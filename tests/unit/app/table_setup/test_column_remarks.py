@@ -12,7 +12,7 @@ from stream_app.app.table_setup.first_message_checks import (
     snapshot_only_remarks,
     tables_in_messages,
 )
-from stream_app.message_format_registry import source_facts
+from stream_app.message_format_registry import make_source_extractor
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.mapping_options import (
     NO_MAPPING_OPTIONS,
@@ -47,8 +47,10 @@ def message(op: str = "c", *, names: list[str] | None = None, **fields: Any) -> 
 def described(
     *values: str, options: dict[str, str] | None = None, inexact: InexactTimes = InexactTimes.NUMBER
 ) -> SourceTable:
-    reader = source_facts("debezium-json", options or {})
-    description = reader.describe(messages(*values), parse_mapping_options([], inexact=inexact))
+    source_extractor = make_source_extractor("debezium-json", options or {})
+    description = source_extractor.describe(
+        messages(*values), parse_mapping_options([], inexact=inexact)
+    )
     assert description is not None
     return description
 
@@ -140,10 +142,10 @@ def test_a_time_of_an_older_table_is_said_to_be_cut() -> None:
 
 
 def test_a_column_that_only_the_snapshot_has() -> None:
-    reader = source_facts("debezium-json", {})
+    source_extractor = make_source_extractor("debezium-json", {})
 
     def alone(*values: str) -> list[str]:
-        remarks = snapshot_only_remarks(reader, messages(*values), NO_MAPPING_OPTIONS)
+        remarks = snapshot_only_remarks(source_extractor, messages(*values), NO_MAPPING_OPTIONS)
         return [remark.text() for remark in remarks]
 
     read, change = message("r", id=(1, {}), g=(2, {})), message("u", id=(1, {}))

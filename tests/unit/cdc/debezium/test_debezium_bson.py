@@ -17,7 +17,7 @@ from stream_app.cdc.debezium.bson.extended_json import java_double
 from stream_app.cdc.debezium.bson.plain_documents import plain_document, plain_documents
 from stream_app.cdc.debezium.bson.plain_messages import plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, unusual_documents
-from stream_app.message_format_registry import source_facts
+from stream_app.message_format_registry import make_source_extractor
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.mapping_options import (
     NO_MAPPING_OPTIONS,
@@ -233,7 +233,7 @@ def test_a_field_that_is_not_a_column_may_stand_twice() -> None:
 
 
 def test_messages_describe_their_source() -> None:
-    reader = source_facts("debezium-bson", {})
+    source_extractor = make_source_extractor("debezium-bson", {})
     heartbeat = '{"ts_ms":1}'
     marker = '{"status":"END","id":"1","event_count":1,"data_collections":[],"ts_ms":1}'
     wrapped = f'{{"schema":{{"type":"struct"}},"payload":{message("d", None)}}}'
@@ -241,11 +241,11 @@ def test_messages_describe_their_source() -> None:
         [message("c", document(name='"x"', n="1")), heartbeat, marker, None, wrapped, "{"],
         [KEY] * 6,
     )
-    origins = reader.origins(messages)
+    origins = source_extractor.origins(messages)
     assert origins.codes.tolist() == [0, -1, -1, -1, 0, -1]
     assert [str(name) for name in origins.tables] == ["shop.users"]
     assert set(origins.unassigned_reasons) == {5}
-    table = reader.describe(messages, NO_MAPPING_OPTIONS)
+    table = source_extractor.describe(messages, NO_MAPPING_OPTIONS)
     assert table is not None
     assert [f"{column.name} {column.data_type}" for column in table.columns] == [
         "_id STRING NOT NULL", "name STRING", "n STRING"
@@ -253,13 +253,13 @@ def test_messages_describe_their_source() -> None:
     assert table.primary_keys == ("_id",)
     mapping = parse_mapping_options([], json_columns=JsonColumns.VARIANT)
     nested = batch([message("c", document(name="{}", n="[1]", t='"[]"'))], [KEY])
-    table = reader.describe(nested, mapping)
+    table = source_extractor.describe(nested, mapping)
     assert table is not None
     assert [f"{column.name} {column.data_type}" for column in table.columns[1:]] == [
         "name VARIANT", "n VARIANT", "t STRING"
     ]  # fmt: skip
-    assert reader.change_times is not None
-    times = reader.change_times(messages).cast(pa.int64()).to_pylist()
+    assert source_extractor.change_times is not None
+    times = source_extractor.change_times(messages).cast(pa.int64()).to_pylist()
     assert times[0] == times[4] == 17
 
 

@@ -18,7 +18,7 @@ import pytest
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import SourceError
-from stream_app.message_format_registry import source_facts
+from stream_app.message_format_registry import make_source_extractor
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from tests.support.messages.debezium_messages import (
     a_format,
@@ -125,7 +125,7 @@ def test_a_jobs_own_columns_have_the_types_of_the_source() -> None:
 
 
 def described(topic: str) -> dict[str, str]:
-    description = source_facts("debezium-json", {}).describe(
+    description = make_source_extractor("debezium-json", {}).describe(
         captured(FILE, topic), NO_MAPPING_OPTIONS
     )
     assert description is not None
@@ -169,10 +169,12 @@ def test_other_prefixes_of_added_fields_hide_op_and_table() -> None:
 
 def test_another_name_of_the_routers_key_field_hides_the_key() -> None:
     """`key.field.name` of ByLogicalTableRouter; its default name is known."""
-    reader = source_facts("debezium-json", {})
+    source_extractor = make_source_extractor("debezium-json", {})
     keys = {}
     for name in ("router", "router_field"):
-        description = reader.describe(captured(FILE, f"life_{name}.shop.all"), NO_MAPPING_OPTIONS)
+        description = source_extractor.describe(
+            captured(FILE, f"life_{name}.shop.all"), NO_MAPPING_OPTIONS
+        )
         assert description is not None
         keys[name] = description.primary_keys
     assert keys == {"router": ("id",), "router_field": ()}
@@ -211,7 +213,7 @@ def test_the_decoder_skips_messages_without_a_row(topic: str) -> None:
 
 
 def origins(topic: str) -> Any:
-    return source_facts("debezium-json", {}).origins(captured(FILE, topic))
+    return make_source_extractor("debezium-json", {}).origins(captured(FILE, topic))
 
 
 def test_signals_are_a_table_like_others() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.message_format_registry import FORMATS, source_facts
+from stream_app.message_format_registry import FORMATS, make_source_extractor
 from tests.support.messages.debezium_messages import captured, messages
 
 
 def times(name: str, batch: pa.RecordBatch) -> list[int | None]:
-    read = source_facts(name, {}).change_times
+    read = make_source_extractor(name, {}).change_times
     assert read is not None
     times: list[int | None] = read(batch).cast(pa.int64()).to_pylist()
     return times
@@ -90,7 +90,7 @@ def test_an_envelope_with_blanks_gives_its_time() -> None:
 
 
 def test_plain_rows_give_no_time() -> None:
-    assert source_facts("json", {}).change_times is None
+    assert make_source_extractor("json", {}).change_times is None
     assert not FORMATS["json"].has_times
 
 

@@ -42,7 +42,9 @@ parse_time = datetime.datetime.fromisoformat
 
 def described(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """The columns and the key that the messages describe."""
-    table = FORMATS[name].facts({}).describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
+    table = (
+        FORMATS[name].make_source_extractor({}).describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
+    )
     assert table is not None
     return {column.name: str(column.data_type) for column in table.columns}, table.primary_keys
 
@@ -196,9 +198,9 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
 def test_each_version_of_a_table_has_the_messages_with_its_types(
     name: str, file: str, topic: str, least: int
 ) -> None:
-    batch, reader = captured(file, topic), FORMATS[name].facts({})
-    assert reader.versions is not None
-    versions_read = reader.versions(batch, NO_MAPPING_OPTIONS)
+    batch, source_extractor = captured(file, topic), FORMATS[name].make_source_extractor({})
+    assert source_extractor.versions is not None
+    versions_read = source_extractor.versions(batch, NO_MAPPING_OPTIONS)
     assert len(versions_read) >= least
     versions = {
         index: version.table
@@ -206,7 +208,7 @@ def test_each_version_of_a_table_has_the_messages_with_its_types(
         for index in version.message_indices.tolist()
     }
     for index in range(batch.num_rows):
-        alone = reader.describe(batch.slice(index, 1), NO_MAPPING_OPTIONS)
+        alone = source_extractor.describe(batch.slice(index, 1), NO_MAPPING_OPTIONS)
         assert (alone is None) == (index not in versions)
         assert alone is None or types_of(alone) == types_of(versions[index])
 

@@ -11,7 +11,7 @@ import pytest
 from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.cdc.pipeline_steps.own_message_decoder import OwnMessageDecoder, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import OwnMessageDecoder, SourceFilter
 from stream_app.errors import WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import origins_in
@@ -35,11 +35,13 @@ def of_table(name: str, table: str, key: int) -> str:
     return (FORMS[name] % table).replace("{ROW}", "{%s}" % (ROW % key))
 
 
-def decoder(name: str, choice: SourceChoice, **options: str) -> Pipeline:
+def decoder(name: str, source_filter: SourceFilter, **options: str) -> Pipeline:
     pipeline = a_format(name=name, options=options)
     return replace(
         pipeline,
-        own_message_decoder=OwnMessageDecoder(origins=partial(origins_in, name, {}), choice=choice),
+        own_message_decoder=OwnMessageDecoder(
+            origins=partial(origins_in, name, {}), source_filter=source_filter
+        ),
     )
 
 
@@ -48,13 +50,13 @@ def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
     mixed = messages(
         of_table(name, "orders", 1), of_table(name, "customers", 2), of_table(name, "orders", 3)
     )
-    outcome = decoder(name, SourceChoice()).decode(mixed)
+    outcome = decoder(name, SourceFilter()).decode(mixed)
     assert outcome.record_counts == {"d.orders": 2, "d.customers": 1}
     assert [position for position, *_ in rows_of(outcome)] == [0, 1, 2], (
         "the job decides, and decodes again"
     )
 
-    pipeline = decoder(name, SourceChoice(own_names=frozenset({"d.orders"})))
+    pipeline = decoder(name, SourceFilter(own_names=frozenset({"d.orders"})))
     outcome = pickle.loads(pickle.dumps(pipeline)).decode(mixed)
     assert [row[:3] for row in rows_of(outcome)] == [(0, "+I", 1), (2, "+I", 3)]
     assert (outcome.record_counts, outcome.other_record_count) == ({"d.orders": 2}, 1)
@@ -67,9 +69,9 @@ def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
 def test_a_record_without_a_source_is_quarantined_if_the_job_says_so() -> None:
     nameless = '{"op":"c","before":null,"after":{"id":9,"v":"x"}}'
     mixed = messages(nameless, None, of_table("debezium-json", "orders", 1))
-    assert len(rows_of(decoder("debezium-json", SourceChoice()).decode(mixed))) == 2
-    choice = SourceChoice(own_names=frozenset({"d.orders"}), others=frozenset({("t", "")}))
-    outcome = decoder("debezium-json", choice).decode(mixed)
+    assert len(rows_of(decoder("debezium-json", SourceFilter()).decode(mixed))) == 2
+    source_filter = SourceFilter(own_names=frozenset({"d.orders"}), others=frozenset({("t", "")}))
+    outcome = decoder("debezium-json", source_filter).decode(mixed)
     assert [position for position, *_ in rows_of(outcome)] == [2]
     assert outcome.skipped_count == 1, "a tombstone is of no table"
     assert reasons_of(outcome)[0].startswith("does not name its source table")
@@ -79,9 +81,9 @@ def test_a_record_without_a_source_is_quarantined_if_the_job_says_so() -> None:
 def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncate: str) -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"%s"}'
     emptied = '{"op":"t","before":null,"after":null,%s}' % (source % "customers")
-    choice = SourceChoice(own_names=frozenset({"d.orders"}))
+    source_filter = SourceFilter(own_names=frozenset({"d.orders"}))
     good = of_table("debezium-json", "orders", 1)
-    outcome = decoder("debezium-json", choice, truncate=truncate).decode(
+    outcome = decoder("debezium-json", source_filter, truncate=truncate).decode(
         messages(good, emptied, good)
     )
     assert [position for position, *_ in rows_of(outcome)] == [0, 2]
@@ -89,14 +91,14 @@ def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncat
     assert (outcome.last_truncate, other_count) == (None, 1)
     ours = emptied.replace("customers", "orders")
     with pytest.raises(WrongSourceError, match="was truncated"):
-        decoder("debezium-json", choice).decode(messages(good, ours))
+        decoder("debezium-json", source_filter).decode(messages(good, ours))
 
 
 def test_a_truncate_before_the_job_knows_its_table_is_refused() -> None:
     emptied = '{"op":"t","before":null,"after":null,"source":{"connector":"mysql","db":"d",'
     emptied += '"table":"customers"}}'
     good = of_table("debezium-json", "orders", 1)
-    first = decoder("debezium-json", SourceChoice(is_open=True))
+    first = decoder("debezium-json", SourceFilter(is_open=True))
     decoded = pickle.loads(pickle.dumps(first)).decode(messages(good, emptied, None, good))
     assert "was truncated" in str(decoded.refusal)
     assert decoded.record_counts == {"d.orders": 2, "d.customers": 1}
@@ -108,13 +110,13 @@ def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"customers"}'
     emptied = f'{{"op":"t","before":null,"after":null,{source}}}'
     good = of_table("debezium-json", "orders", 1)
-    first = decoder("debezium-json", SourceChoice(), truncate="apply")
+    first = decoder("debezium-json", SourceFilter(), truncate="apply")
     outcome = first.decode(messages(good, emptied, good))
     assert outcome.record_counts == {"d.orders": 2, "d.customers": 1}, (
         "the job leaves customers out"
     )
-    choice = SourceChoice(others=frozenset({("t", "d.customers")}))
-    outcome = decoder("debezium-json", choice, truncate="apply").decode(
+    source_filter = SourceFilter(others=frozenset({("t", "d.customers")}))
+    outcome = decoder("debezium-json", source_filter, truncate="apply").decode(
         messages(good, emptied, good)
     )
     assert (outcome.last_truncate, outcome.other_record_count) == (None, 1)
@@ -139,9 +141,11 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
             mapping_options=NO_MAPPING_OPTIONS,
         ),
     )
-    choice = SourceChoice(own_names=frozenset({"d.orders"}))
+    source_filter = SourceFilter(own_names=frozenset({"d.orders"}))
     origins = partial(origins_in, "debezium-json", {})
-    decode = replace(follows, own_message_decoder=OwnMessageDecoder(origins=origins, choice=choice))
+    decode = replace(
+        follows, own_message_decoder=OwnMessageDecoder(origins=origins, source_filter=source_filter)
+    )
     mixed = messages(of_table("debezium-json", "orders", 1), without_key)
     assert follows.decode(mixed).description is not None, "v is BIGINT there"
     outcome = decode.decode(mixed)
@@ -153,8 +157,8 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
 
 
 def test_only_a_few_names_of_other_tables_are_kept() -> None:
-    choice = SourceChoice(own_names=frozenset({"d.orders"}))
+    source_filter = SourceFilter(own_names=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{index}" * 50, index) for index in range(1000)]
-    outcome = decoder("debezium-json", choice).decode(messages(*strange))
+    outcome = decoder("debezium-json", source_filter).decode(messages(*strange))
     assert outcome.other_record_count == outcome.bad.num_rows == 1000
     assert len(outcome.tables) == 5

@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.app.source.likely_format import likely_format
 from stream_app.cdc.wire.event_data import EventFormat
-from stream_app.message_format_registry import source_facts
+from stream_app.message_format_registry import make_source_extractor
 from stream_app.model.source.mapping_options import MappingOptions
 from tests.support.messages.debezium_messages import (
     a_format,
@@ -42,13 +42,13 @@ def test_debeziums_own_converter(kind: str) -> None:
     assert reasons_of(decoded) == {}
     assert [" ".join(map(str, row[1:])) for row in rows_of(decoded)] == ROWS
     assert decoded.skipped_count == 2
-    reader = source_facts("debezium-cloudevents", {})
-    origins = reader.origins(batch)
+    source_extractor = make_source_extractor("debezium-cloudevents", {})
+    origins = source_extractor.origins(batch)
     assert [str(table).split(".")[1:] for table in origins.tables] == [["shop", "story"]]
     assert origins.unassigned_reasons == {}
-    assert reader.change_times is not None
-    assert reader.change_times(batch).null_count == decoded.skipped_count
-    table = reader.describe(batch, MappingOptions())
+    assert source_extractor.change_times is not None
+    assert source_extractor.change_times(batch).null_count == decoded.skipped_count
+    table = source_extractor.describe(batch, MappingOptions())
     assert table is not None
     assert table.primary_keys == ("id",)
     is_typed = kind == "envelope"

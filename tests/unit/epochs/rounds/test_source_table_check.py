@@ -68,10 +68,12 @@ def counts_of(
 def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: JobFolder) -> None:
     for _ in range(2):
         check = check_of(checkpoint)
-        choice = check.begin()
-        assert not check.must_decode_again(counts_of({("a", "db.t"): 5}), choice)
-        assert not check.must_decode_again(counts_of({("b", "db.t"): 1, ("a", ""): 9}), choice)
-        assert not check.must_decode_again(DecodeCounts(), choice)
+        source_filter = check.begin()
+        assert not check.must_decode_again(counts_of({("a", "db.t"): 5}), source_filter)
+        assert not check.must_decode_again(
+            counts_of({("b", "db.t"): 1, ("a", ""): 9}), source_filter
+        )
+        assert not check.must_decode_again(DecodeCounts(), source_filter)
     assert remembered_tables(checkpoint) == {"a": ["", "db.t"], "b": ["db.t"]}
 
 
@@ -119,17 +121,17 @@ def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint:
     before = check.begin()
     counts = counts_of({("a", "db.t"): 50, ("a", "db.u"): 1})
     assert check.must_decode_again(counts, before), "decode again"
-    assert not check.choice.accepts("a", "db.u")
+    assert not check.source_filter.accepts("a", "db.u")
     assert remembered_tables(checkpoint) == {}
     again = counts_of({("a", "db.t"): 50}, others=1, other=("a", "db.u"))
-    assert not check.must_decode_again(again, check.choice)
+    assert not check.must_decode_again(again, check.source_filter)
     assert remembered_tables(checkpoint) == {"a": ["db.t"]}
-    choice = check_of(checkpoint).begin()
-    assert [choice.accepts("a", name) for name in ("db.t", "", "db.u", "db.v")] == [
+    source_filter = check_of(checkpoint).begin()
+    assert [source_filter.accepts("a", name) for name in ("db.t", "", "db.u", "db.v")] == [
         *(True, True, False, False)
     ]
     with pytest.raises(WrongSourceError, match=r"db\.t \(in a\), db\.u"):
-        check.must_decode_again(counts, check.choice)  # they have come all the same
+        check.must_decode_again(counts, check.source_filter)  # they have come all the same
 
 
 def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: JobFolder) -> None:

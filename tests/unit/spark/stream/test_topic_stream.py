@@ -166,11 +166,11 @@ def test_the_checkpoint_is_sparks_and_forgets_old_epochs(checkpoint: JobFolder) 
     query = json.loads(checkpoint.file_io.read_bytes(checkpoint.path("metadata")))
     assert query.keys() == {"id"}
     assert checkpoint.file_io.read_bytes(checkpoint.path("sources/0/0")) == b'\0v1\n{"t":{"0":0}}'
-    version, facts, end = (
+    version, metadata, end = (
         checkpoint.file_io.read_bytes(checkpoint.path("offsets/0")).decode().split("\n")
     )
     assert (version, end) == ("v1", '{"t":{"0":0}}')
-    assert json.loads(facts).keys() == {"batchWatermarkMs", "batchTimestampMs", "conf"}
+    assert json.loads(metadata).keys() == {"batchWatermarkMs", "batchTimestampMs", "conf"}
     done = checkpoint.file_io.read_bytes(checkpoint.path("commits/0"))
     assert done == b'v1\n{"nextBatchWatermarkMs":0}'
     checkpoint.file_io.overwrite(checkpoint.path("offsets/.1.crc"), b"of Hadoop")

@@ -9,7 +9,7 @@ from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.output.drop_plan import drop_plan_lines
 from stream_app.app.cli.upkeep_steps import run_upkeep
-from stream_app.app.inspect.snapshot_files import BucketChoice
+from stream_app.app.inspect.snapshot_files import BucketFilter
 from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -48,12 +48,12 @@ def run(args: argparse.Namespace) -> int:
         CommitError: other writers won every race.
     """
     table = open_for_writing(named_table(args.table))
-    choice = BucketChoice(partitions=tuple(map(partition_argument, args.partitions)))
-    choice.check(table, fix="`truncate` deletes all of its rows")
-    if any(not partition for partition in choice.partitions):
+    bucket_filter = BucketFilter(partitions=tuple(map(partition_argument, args.partitions)))
+    bucket_filter.check(table, fix="`truncate` deletes all of its rows")
+    if any(not partition for partition in bucket_filter.partitions):
         raise UsageError("an empty partition is named", fix="write it as dt=2026-01-31")
     live_entries = FileStoreScan(table).live(table.snapshots.latest())
-    chosen_entries = list(choice.chosen_entries(table, live_entries))
+    chosen_entries = list(bucket_filter.chosen_entries(table, live_entries))
     partitions = list(dict.fromkeys(entry.partition for entry in chosen_entries))
     plan = drop_plan_lines(table, chosen_entries, "no partition " + " or ".join(args.partitions))
 

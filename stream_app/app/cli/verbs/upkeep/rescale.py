@@ -9,7 +9,7 @@ from dataclasses import replace
 from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.upkeep_steps import run_upkeep
-from stream_app.app.inspect.snapshot_files import BucketChoice
+from stream_app.app.inspect.snapshot_files import BucketFilter
 from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import UsageError
 from stream_app.planning.buckets.rescale_plan import PlannedRescale, planned_rescales
@@ -63,10 +63,10 @@ def run(args: argparse.Namespace) -> int:
     table = open_for_writing(named_table(args.table))
     check_rescalable(table)
     bucket_count = buckets_argument(args.buckets, table)
-    choice = BucketChoice(partitions=tuple(map(partition_argument, args.partition)))
-    choice.check(table, fix="leave --partition out")
+    bucket_filter = BucketFilter(partitions=tuple(map(partition_argument, args.partition)))
+    bucket_filter.check(table, fix="leave --partition out")
     live_entries = FileStoreScan(table).live(table.snapshots.latest())
-    plan = planned_rescales(choice.chosen_entries(table, live_entries), bucket_count)
+    plan = planned_rescales(bucket_filter.chosen_entries(table, live_entries), bucket_count)
     option = None if args.partition else new_option(table, plan, bucket_count)
 
     def result_lines() -> Iterator[str]:

@@ -25,24 +25,24 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionChoice:
+class PartitionFilter:
     """Conditions on a bucket's partition, all of which must hold.
 
     Attributes:
         partitions: mappings of column → value as text, each of which selects one or more
             partitions; empty: all.
-        where: a condition on partition columns; None: no condition.
+        condition: a condition on partition columns; None: no condition.
         idle_ms: the minimum age in milliseconds of the partition's newest file.
     """
 
     partitions: tuple[Mapping[str, str], ...] = ()
-    where: Predicate | None = None
+    condition: Predicate | None = None
     idle_ms: int | None = None
 
     @property
     def has_conditions(self) -> bool:
         """Whether any condition is set."""
-        return bool(self.partitions) or self.where is not None or self.idle_ms is not None
+        return bool(self.partitions) or self.condition is not None or self.idle_ms is not None
 
     def check(self, table: FileStoreTable) -> None:
         """Check that the conditions name partition columns only.
@@ -52,7 +52,7 @@ class PartitionChoice:
         """
         keys = table.schema.partition_keys
         used_columns = [name for partition in self.partitions for name in partition]
-        used_columns += [] if self.where is None else column_names(self.where)
+        used_columns += [] if self.condition is None else column_names(self.condition)
         if self.idle_ms is not None and not keys:
             raise UsageError(
                 "--partition-idle-time is set, and the table has no partitions",
@@ -91,7 +91,7 @@ class PartitionChoice:
             for partition, created_ms in newest_file_ms.items()
             if (self.idle_ms is None or now_ms - created_ms >= self.idle_ms)
             and self.is_named(table, partition)
-            and self._passes_where(table, partition)
+            and self._passes_condition(table, partition)
         }
         return {bucket_id for bucket_id in all_buckets if bucket_id.partition in partitions}
 
@@ -116,8 +116,8 @@ class PartitionChoice:
             for texts in self.partitions
         )
 
-    def _passes_where(self, table: FileStoreTable, partition: bytes) -> bool:
-        if self.where is None:
+    def _passes_condition(self, table: FileStoreTable, partition: bytes) -> bool:
+        if self.condition is None:
             return True
         row_type = table.schema.partition_type
         values = deserialize_row(partition, row_type.types)
@@ -127,4 +127,4 @@ class PartitionChoice:
                 for field, value in zip(row_type, values, strict=True)
             }
         )
-        return bool(row.filter(to_expression(self.where)).num_rows)
+        return bool(row.filter(to_expression(self.condition)).num_rows)

@@ -1,6 +1,6 @@
-"""Reads the source's facts from rows whose schema is in a registry: table, columns, key.
+"""Extracts the source's facts from rows whose schema is in a registry: table, columns, key.
 
-It implements what `message_format.SourceFacts` and `message_format.SourceSurvey` declare. A row
+It implements what `message_format.SourceExtractor` and `message_format.SourceSurvey` declare. A row
 does not name its table, so the topic counts as the table.
 """
 
@@ -28,8 +28,8 @@ from stream_app.model.source.source_table import SourceTable, merged_source_tabl
 
 
 @dataclass(frozen=True, slots=True)
-class RegisteredFactReader:
-    """A reader of what messages show about their source.
+class RegisteredSourceExtractor:
+    """The functions of a `SourceExtractor` for rows whose schema is in a registry.
 
     Attributes:
         language, key_language: the schema languages of values and of keys.
@@ -42,7 +42,7 @@ class RegisteredFactReader:
     key_columns: frozenset[str] = frozenset()
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `message_format.SourceFacts`.
+        """See `message_format.SourceExtractor`.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -56,7 +56,7 @@ class RegisteredFactReader:
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
-        """See `message_format.SourceFacts`.
+        """See `message_format.SourceExtractor`.
 
         Raises:
             SourceError: the schema registry does not answer.

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.table_setup.format_pipeline import format_pipeline
-from stream_app.cdc.message_format import FormatSetup, SourceFacts
+from stream_app.cdc.message_format import FormatSetup, SourceExtractor
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.cdc.wire.wire_format import avro_as_json
-from stream_app.message_format_registry import FORMATS, source_facts
+from stream_app.message_format_registry import FORMATS, make_source_extractor
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
 from tests.support.messages.avro_events import (
@@ -58,10 +58,10 @@ def registry() -> Iterator[Registry]:
         yield running
 
 
-def reader(registry: Registry) -> SourceFacts:
-    facts = source_facts("debezium-avro", {"schema.registry.url": registry.url})
-    reader: SourceFacts = pickle.loads(pickle.dumps(facts))  # as tasks get it
-    return reader
+def source_extractor(registry: Registry) -> SourceExtractor:
+    driver_extractor = make_source_extractor("debezium-avro", {"schema.registry.url": registry.url})
+    task_extractor: SourceExtractor = pickle.loads(pickle.dumps(driver_extractor))
+    return task_extractor
 
 
 def changes(rng: random.Random, count: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -104,10 +104,10 @@ def both(registry: Registry, seed: int, count: int) -> tuple[pa.RecordBatch, pa.
 def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
     avro, plain = both(registry, seed, 400)
     origins, expected = (
-        facts.origins(messages)
-        for facts, messages in (
-            (reader(registry), avro),
-            (source_facts("debezium-json", {}), plain),
+        extractor.origins(messages)
+        for extractor, messages in (
+            (source_extractor(registry), avro),
+            (make_source_extractor("debezium-json", {}), plain),
         )
     )
     assert origins.unassigned_reasons == expected.unassigned_reasons
@@ -119,7 +119,7 @@ def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed:
 
 def test_times_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
     avro, plain = both(registry, seed, 200)
-    of_avro, of_json = reader(registry), source_facts("debezium-json", {})
+    of_avro, of_json = source_extractor(registry), make_source_extractor("debezium-json", {})
     assert of_avro.change_times is not None
     assert of_json.change_times is not None
     times = of_avro.change_times(avro)
@@ -134,7 +134,7 @@ def test_broken_messages_are_unreadable_and_harm_no_other(registry: Registry) ->
     change["source"] |= {"db": "a", "table": "orders"}
     good = encoded(number, ENVELOPE, change)
     messages = batch([good, good[:-1], b"{}", b"\0\0\0\0\7\0", good])
-    origins = reader(registry).origins(messages)
+    origins = source_extractor(registry).origins(messages)
     assert origins.codes.tolist() == [0, NO_TABLE, NO_TABLE, NO_TABLE, 0]
     assert [str(table) for table in origins.tables] == ["a.orders"]
     assert origins.unassigned_reasons[1].startswith(f"is not Avro of schema {number}")
@@ -148,7 +148,7 @@ def test_broken_messages_are_unreadable_and_harm_no_other(registry: Registry) ->
 
 
 def source_times(registry: Registry, messages: pa.RecordBatch) -> list[Any]:
-    read = reader(registry).change_times
+    read = source_extractor(registry).change_times
     assert read is not None
     listed: list[Any] = read(messages).to_pylist()
     return listed
@@ -171,7 +171,9 @@ def columns_of(registry: Registry, fields: list[Any], connector: str, options: s
     change = {"before": None, "after": None, "source": source, "op": "d"}
     value = encoded(registry.add(schema), schema, change)
     key = encoded(registry.add(KEY), KEY, {"id": 1})
-    description = reader(registry).describe(batch([value], [key]), parse_mapping_options([options]))
+    description = source_extractor(registry).describe(
+        batch([value], [key]), parse_mapping_options([options])
+    )
     assert description is not None
     shown = [
         f"{column.name} {column.data_type}" + (f" -- {column.comment}" if column.comment else "")
@@ -280,10 +282,10 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
         assert again.column("phone") is not None
 
 
-def test_every_format_makes_its_reader_of_its_options() -> None:
+def test_every_format_makes_its_source_extractor_of_its_options() -> None:
     for name, declaration in FORMATS.items():
-        facts = source_facts(name, {"schema.registry.url": "http://127.0.0.1:9"})
-        assert (facts.change_times is not None) == declaration.has_times
+        extractor = make_source_extractor(name, {"schema.registry.url": "http://127.0.0.1:9"})
+        assert (extractor.change_times is not None) == declaration.has_times
 
 
 def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Registry) -> None:
@@ -301,7 +303,7 @@ def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Regist
         }  # fmt: skip
         return encoded(registry.add(schema), schema, changes[index])
 
-    versions = reader(registry).versions
+    versions = source_extractor(registry).versions
     assert versions is not None
     messages = [value(0, "int"), None, value(1, "long"), b"broken", value(2, "int")]
     types = {

@@ -1,6 +1,6 @@
-"""Reads the source's facts from Debezium's Avro messages: table, columns, key, change time.
+"""Extracts the source's facts from Debezium's Avro messages: table, columns, key, change time.
 
-Implements what `message_format.SourceFacts` declares, with a schema registry.
+Implements what `message_format.SourceExtractor` declares, with a schema registry.
 
 1. Origins and times are read in columns, all messages of a schema together (`avro_cursor`).
 2. Other messages are read one by one, as the JSON that Kafka Connect would have written:
@@ -60,8 +60,8 @@ _MILLIS = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class AvroFactReader:
-    """A reader of what messages show about their source, by the schemas of a registry.
+class AvroSourceExtractor:
+    """The functions of a `SourceExtractor` for messages of Avro, by the schemas of a registry.
 
     Attributes:
         keeps_nulls: whether the connector's converter keeps nulls, instead of sending the DEFAULT.
@@ -71,7 +71,7 @@ class AvroFactReader:
     keeps_nulls: bool = False
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """See `message_format.SourceFacts`.
+        """See `message_format.SourceExtractor`.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -104,7 +104,7 @@ class AvroFactReader:
         return origins_of(database, schema_name, table, unreadable_reasons)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
-        """See `message_format.SourceFacts`.
+        """See `message_format.SourceExtractor`.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -127,7 +127,7 @@ class AvroFactReader:
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `message_format.SourceFacts`.
+        """See `message_format.SourceExtractor`.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -138,7 +138,7 @@ class AvroFactReader:
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
-        """See `message_format.SourceFacts`. One message shows the columns of its schema.
+        """See `message_format.SourceExtractor`. One message shows the columns of its schema.
 
         Raises:
             SourceError: the schema registry does not answer.

@@ -40,7 +40,7 @@ _REWRITE = (
 )
 
 
-_FileFact = tuple[FindingKind, str, str]
+_FileDefect = tuple[FindingKind, str, str]
 """The kind, what is wrong, and the remedy."""
 
 
@@ -81,7 +81,7 @@ class _ColumnCounts:
         if self.high is not None:
             self.above += pc.sum(pc.greater(values, self.high)).as_py() or 0
 
-    def differences(self) -> Iterator[_FileFact]:
+    def defects(self) -> Iterator[_FileDefect]:
         name, listed_count = self.field.name, self.stats.null_count
         if listed_count not in (None, self.null_count):
             problem = (
@@ -94,7 +94,7 @@ class _ColumnCounts:
 
 
 @dataclass(slots=True, kw_only=True)
-class FileFacts:
+class FileMeasurement:
     """Counts of a data file, which grow as it is read.
 
     Attributes:
@@ -191,10 +191,14 @@ class FileFacts:
 
     def findings(self, where: str) -> Iterator[Finding]:
         """Yield each difference between the file and its manifest entry."""
-        for kind, problem, fix in (*self._row_facts(), *self._key_facts(), *self._column_facts()):
+        for kind, problem, fix in (
+            *self._row_defects(),
+            *self._key_defects(),
+            *self._column_defects(),
+        ):
             yield Finding(kind=kind, problem=problem, where=where, fix=fix)
 
-    def _row_facts(self) -> Iterator[_FileFact]:
+    def _row_defects(self) -> Iterator[_FileDefect]:
         """Yield what is wrong with the number of rows or deletes, and with the rows' places."""
         kind, file = FindingKind.ROW_COUNT, self.entry.file
         if self.row_count != (listed_count := file.row_count):
@@ -217,7 +221,7 @@ class FileFacts:
             fix = "overwrite the partitions with their rows; readers that prune miss them"
             yield FindingKind.PARTITION, problem, fix
 
-    def _key_facts(self) -> Iterator[_FileFact]:
+    def _key_defects(self) -> Iterator[_FileDefect]:
         """Yield what is wrong with the order or range of keys, or the range of sequence numbers."""
         file, key_of = self.entry.file, self.table.key_of
         if self.unordered and self.entry.bucket != POSTPONED:
@@ -238,16 +242,18 @@ class FileFacts:
                 _RESTORE,
             )
 
-    def _column_facts(self) -> Iterator[_FileFact]:
+    def _column_defects(self) -> Iterator[_FileDefect]:
         if holds_blobs(self.entry.file):
             return  # PyPaimon counts no nulls there, and no reader asks
         if self.entry.bucket == POSTPONED:
             return  # in an unsorted file the first and the last key are no bounds
         for column in self.columns:
-            yield from column.differences()
+            yield from column.defects()
 
 
-def file_facts(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool) -> FileFacts:
+def measure_file(
+    table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool
+) -> FileMeasurement:
     """Read a whole file and measure its content, with two batches in memory.
 
     Args:
@@ -258,10 +264,10 @@ def file_facts(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool
         CorruptFileError: the file cannot be read.
         UnsupportedTableError: stream_app does not read its format.
     """
-    facts = FileFacts(table=table, entry=entry, keys_repeat=keys_repeat)
+    measurement = FileMeasurement(table=table, entry=entry, keys_repeat=keys_repeat)
     for batch in table.bucket_files(*entry.bucket_id).read(entry.file):
-        facts.add(batch)
-    return facts
+        measurement.add(batch)
+    return measurement
 
 
 def _key_text(key: Any) -> str:
