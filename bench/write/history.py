@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.change_batch import schema_of_changes
 from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.options.merge_options import HISTORY_LATE_CHANGES, HISTORY_UNTRACKED_COLUMNS
@@ -85,7 +85,7 @@ def _table(path: Path, options: dict[str, str]) -> FileStoreTable:
 def _rows(
     table: FileStoreTable, keys: np.ndarray, cities: np.ndarray, starts: np.ndarray
 ) -> pa.RecordBatch:
-    schema = change_schema(arrow_schema(table.schema.fields))
+    schema = schema_of_changes(arrow_schema(table.schema.fields))
     count = len(keys)
     columns = [
         pa.repeat(pa.scalar(int(RowKind.UPDATE_AFTER), pa.int8()), count),

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.change_batch import schema_of_changes
 from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.files.bucket_change import BucketChange
@@ -110,7 +110,7 @@ def _rows(table: FileStoreTable, keys: np.ndarray, partitions: np.ndarray) -> pa
         texts,
         texts,
     ]
-    schema = change_schema(arrow_schema(table.schema.fields))
+    schema = schema_of_changes(arrow_schema(table.schema.fields))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

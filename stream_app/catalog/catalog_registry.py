@@ -41,7 +41,7 @@ from stream_app.catalog.rest.rest_catalog import RestCatalog
 from stream_app.catalog.rest.rest_connection import connect
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.store_registry import store_of, store_options
+from stream_app.fileio.store_registry import options_of_stores, store_of
 from stream_app.network.jdbc import parse_jdbc_url
 
 
@@ -56,7 +56,7 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
         UsageError: an option is unknown, wrong or missing.
         StorageError, NoAccessError: the catalog does not answer, or refuses this user.
     """
-    file_io_options = store_options(options)
+    file_io_options = options_of_stores(options)
     options = {key: value for key, value in options.items() if key not in file_io_options}
     check_catalog_options(options, section)
     if METASTORE.read(options) == "hive":
@@ -109,7 +109,7 @@ def _rest(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
         api=api,
         warehouse=WAREHOUSE.read(options),
         options=merged_options,
-        file_io_options=store_options(merged_options),
+        file_io_options=options_of_stores(merged_options),
         has_data_tokens=DATA_TOKEN_ENABLED.read(merged_options),
     )
 
@@ -149,7 +149,7 @@ def has_lock(options: Mapping[str, str]) -> bool:
     if choice is not None:
         return choice
     store = store_of(WAREHOUSE.read(options))
-    return store is not None and store.takes_lock
+    return store is not None and store.needs_lock
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, str], Clock, Mapping[str, str]], Catalog]] = {

@@ -54,7 +54,7 @@ class TableTraits:
         lowers_names: whether columns have the source's names in lower case.
         restored_columns: columns whose unchanged value an update may omit. The table's writer
             takes the value from the older row.
-        takes_null_keys: whether columns of the primary key may be null.
+        accepts_null_keys: whether columns of the primary key may be null.
     """
 
     sequence_fields: tuple[str, ...] = ()
@@ -62,14 +62,14 @@ class TableTraits:
     merges_shards: bool = False
     lowers_names: bool = False
     restored_columns: frozenset[str] = frozenset()
-    takes_null_keys: bool = False
+    accepts_null_keys: bool = False
 
 
 NO_TRAITS = TableTraits()
 """The traits of a table of which only the columns are known."""
 
 
-def change_schema(arrow_schema: pa.Schema) -> pa.Schema:
+def schema_of_changes(arrow_schema: pa.Schema) -> pa.Schema:
     """Return the schema of `ChangeBatch.rows` for a table of these columns."""
     return pa.schema([pa.field(ROW_KIND, pa.int8(), nullable=False), *arrow_schema])
 
@@ -239,20 +239,20 @@ def join_bad_records(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBa
     return pa.concat_batches([left, right]).sort_by(BAD_RECORD_ORDER)
 
 
-def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Concatenate change rows; a column that a part lacks is null there.
+def concat_rows(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Concatenate change rows; a column that a batch lacks is null there.
 
     Args:
-        parts: at least one.
+        batches: at least one.
     """
-    widest = max((part.schema for part in parts), key=len)
+    widest = max((batch.schema for batch in batches), key=len)
     columns = [
         pa.concat_arrays(
             [
-                part.column(index)
-                if index < part.num_columns
-                else pa.nulls(part.num_rows, widest.types[index])
-                for part in parts
+                batch.column(index)
+                if index < batch.num_columns
+                else pa.nulls(batch.num_rows, widest.types[index])
+                for batch in batches
             ]
         )
         for index in range(len(widest))
@@ -266,7 +266,7 @@ def replace_columns(
     """Replace the table's columns of change rows, and keep the rows' further columns.
 
     Args:
-        columns: the columns of `schema`, which `change_schema` has made.
+        columns: the columns of `schema`, which `schema_of_changes` has made.
     """
     if UNCHANGED in rows.schema.names:
         schema = schema.append(rows.schema.field(UNCHANGED))
@@ -275,7 +275,7 @@ def replace_columns(
 
 
 def no_changes(schema: pa.Schema) -> ChangeBatch:
-    """Return a batch of `change_schema` without rows."""
+    """Return a batch of `schema_of_changes` without rows."""
     no_rows = pa.RecordBatch.from_arrays(
         [pa.array([], data_type) for data_type in schema.types], schema=schema
     )
@@ -329,15 +329,17 @@ def message_place(messages: pa.RecordBatch, message_index: int) -> str:
     return f"topic {topic}, partition {partition_number}, offset {offset}"
 
 
-def concat_changes(schema: pa.Schema, parts: Sequence[ChangeBatch]) -> ChangeBatch:
-    """Return one batch of all parts' rows, by message; rows of one message keep their order."""
-    parts = [part for part in parts if part.rows.num_rows]
-    if not parts:
+def concat_changes(schema: pa.Schema, change_batches: Sequence[ChangeBatch]) -> ChangeBatch:
+    """Return one batch of all batches' rows, by message; rows of one message keep their order."""
+    change_batches = [change_batch for change_batch in change_batches if change_batch.rows.num_rows]
+    if not change_batches:
         return no_changes(schema)
-    if len(parts) == 1:
-        return parts[0]
-    rows = concat_rows([part.rows for part in parts])
-    message_indices = np.concatenate([part.message_indices for part in parts])
+    if len(change_batches) == 1:
+        return change_batches[0]
+    rows = concat_rows([change_batch.rows for change_batch in change_batches])
+    message_indices = np.concatenate(
+        [change_batch.message_indices for change_batch in change_batches]
+    )
     if (message_indices[1:] < message_indices[:-1]).any():
         order = np.argsort(message_indices, kind="stable")
         rows, message_indices = rows.take(pa.array(order)), message_indices[order]

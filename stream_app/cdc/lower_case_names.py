@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from stream_app.cdc.change_batch import (
     BAD_RECORD_ORDER,
     DecodedBatch,
-    change_schema,
     join_results,
     results_in_batch,
+    schema_of_changes,
     with_all_columns,
 )
 from stream_app.cdc.column_drift import DriftKind
@@ -194,7 +194,7 @@ class LowerCaseFormat:
         self, spelling_of: Mapping[str, str], messages: pa.RecordBatch
     ) -> DecodedBatch:
         decoded = self._format(spelling_of).decode(messages)
-        schema = change_schema(self.setup.arrow_schema)
+        schema = schema_of_changes(self.setup.arrow_schema)
         rows = pa.RecordBatch.from_arrays(decoded.changes.rows.columns, schema=schema)
         drift = {
             (kind, name if kind is DriftKind.UNKNOWN else name.lower()): sighting

@@ -40,7 +40,7 @@ def _is_resumed(checkpoint: JobFolder, name: str, held_table: HeldTable) -> bool
 
 
 class HeldTables:
-    """The held tables of a running job, in its state; `JobStateFile.save` persists them."""
+    """The held tables of a running job, in its state; `JobStateFile.write` persists them."""
 
     def __init__(
         self,

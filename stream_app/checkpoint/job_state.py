@@ -120,18 +120,18 @@ class JobStateFile:
             CheckpointError: see `read_state`.
         """
         self.checkpoint = checkpoint
-        self.state = self._saved = state_or_empty(checkpoint)
+        self.state = self._written_state = state_or_empty(checkpoint)
         self._replaces_earlier = True
         self._transient_warnings: dict[str, tuple[JobWarning, ...]] = {}
 
     def note(self, state: JobState) -> None:
-        """Replace the state in memory; the next `save` persists it."""
+        """Replace the state in memory; the next `write` persists it."""
         self.state = state
 
     def update(self, state: JobState) -> None:
         """Replace the state, and persist it if it differs."""
         self.note(state)
-        self.save()
+        self.write()
 
     def add_source_tables(self, sent_tables: Mapping[str, Iterable[tuple[str, str]]]) -> None:
         """Persist the source tables from which each table, by its name, is about to get rows."""
@@ -167,17 +167,17 @@ class JobStateFile:
         self.warn(warning for warning in warnings if warning not in previous_warnings)
         self._transient_warnings[reporter] = tuple(warnings)
 
-    def save(self) -> None:
+    def write(self) -> None:
         """Persist the state atomically if it changed; then delete the file of 0.1.0.
 
         A crash in between leaves the old file behind. Readers prefer the new one, and the next
         start deletes the old one.
         """
-        if self.state == self._saved:
+        if self.state == self._written_state:
             return
         data = json.dumps(_encode(self.state)).encode()
         self.checkpoint.file_io.overwrite(self.checkpoint.path(JOB_STATE_FILE), data)
-        self._saved = self.state
+        self._written_state = self.state
         if self._replaces_earlier:
             self.checkpoint.file_io.delete(self.checkpoint.path(EARLIER_FILE))
             self._replaces_earlier = False

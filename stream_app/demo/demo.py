@@ -161,7 +161,7 @@ class _Demo:
         # An aborted demo kills its processes.
         self._stack.push(lambda error_type, *_: broker.kill() if error_type else None)
         broker.start()
-        _make_topics(broker.bootstrap)
+        _create_topics(broker.bootstrap)
         settings = [f"source.bootstrap-servers={broker.bootstrap}"]
         settings += self._catalog.settings() if self._catalog else []
         options = [word for setting in settings for word in ("--set", setting)]
@@ -299,7 +299,7 @@ class _Demo:
         self._console.print(line, soft_wrap=True)
 
 
-def _make_topics(bootstrap: str) -> None:
+def _create_topics(bootstrap: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         topics = [

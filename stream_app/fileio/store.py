@@ -61,7 +61,7 @@ class Store:
         is_same: returns whether two locations, in any spelling, are the same place.
         path_beside: returns the path of another location in a location's file system; None if the
             other location is on another file system.
-        takes_lock: whether a commit to a catalog's table takes the catalog's lock by default.
+        needs_lock: whether a commit to a catalog's table takes the catalog's lock by default.
         advice: what to do if the store fails.
     """
 
@@ -74,5 +74,5 @@ class Store:
     is_same: Callable[[str, str], bool]
     path_beside: Callable[[str, str], str | None]
     spark: SparkAccess
-    takes_lock: bool = False
+    needs_lock: bool = False
     advice: str = ""

@@ -78,7 +78,7 @@ def unknown_store_options(options: Iterable[str], stores: Sequence[Store] = STOR
     return [key for key in options if not key.startswith(prefixes)]
 
 
-def store_options(options: Mapping[str, str]) -> Mapping[str, str]:
+def options_of_stores(options: Mapping[str, str]) -> Mapping[str, str]:
     """Return the options that belong to a store."""
     other_keys = set(unknown_store_options(options))
     return {key: value for key, value in options.items() if key not in other_keys}

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from stream_app.mergetree.levels import newest_first, parts_by_age
+from stream_app.mergetree.levels import files_of_runs, newest_first
 from stream_app.mergetree.sorted_run import SortedRun
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
@@ -81,10 +81,10 @@ def runs_by_age(section: Section) -> Section:
     files = [file for run in section for file in run.files]
     sequence_ranges = sorted(
         (
-            min(file.min_sequence_number for file in part),
-            max(file.max_sequence_number for file in part),
+            min(file.min_sequence_number for file in run_files),
+            max(file.max_sequence_number for file in run_files),
         )
-        for part in parts_by_age(files)
+        for run_files in files_of_runs(files)
     )
     if all(older_max < newer_min for (_, older_max), (newer_min, _) in pairwise(sequence_ranges)):
         return tuple(

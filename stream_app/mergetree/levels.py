@@ -28,8 +28,8 @@ def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
     return (-file.max_sequence_number, file.min_sequence_number, created_ms, file.file_name)
 
 
-def parts_by_age(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
-    """Return each file of level 0 and each level above, the newest first."""
+def files_of_runs(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
+    """Return each sorted run's files, a file of level 0 or a level above, the newest run first."""
     by_level: dict[int, list[DataFileMeta]] = {}
     for file in files:
         by_level.setdefault(file.level, []).append(file)

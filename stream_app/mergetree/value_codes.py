@@ -27,7 +27,7 @@ def value_codes(column: pa.Array) -> Int64s:
     elif pa.types.is_map(arrow_type):
         codes = _map_codes(column)
     elif pa.types.is_list(arrow_type):
-        bounds, elements = list_bounds(column)
+        bounds, elements = bounds_of_lists(column)
         codes = _sequence_codes(value_codes(elements), bounds)
     else:
         encoded_column = ordered_floats(integer_view(column)).dictionary_encode()
@@ -52,7 +52,7 @@ def combined_codes(codes: Sequence[Int64s], count: int) -> Int64s:
     return _sequence_codes(rows.reshape(-1), np.arange(count + 1, dtype=np.int64) * len(codes))
 
 
-def list_bounds(column: pa.Array) -> tuple[Int64s, pa.Array]:
+def bounds_of_lists(column: pa.Array) -> tuple[Int64s, pa.Array]:
     """Return the bounds of each list's or map's elements, and the elements.
 
     Returns:
@@ -71,7 +71,7 @@ def list_bounds(column: pa.Array) -> tuple[Int64s, pa.Array]:
 
 
 def _map_codes(column: pa.Array) -> Int64s:
-    bounds, entries = list_bounds(column)
+    bounds, entries = bounds_of_lists(column)
     keys, values = map(value_codes, entries.flatten())
     owners = np.repeat(np.arange(len(column)), np.diff(bounds))
     order = np.lexsort((values, keys, owners))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MARK = "paimon.delta-manifest-list"
+DELTA_MANIFEST_LIST = "paimon.delta-manifest-list"
 """Key of a summary: two snapshots of Paimon with the same number differ in it."""
 
 
@@ -136,7 +136,7 @@ class IcebergSnapshot:
     """An Iceberg snapshot, which has the number of Paimon's snapshot.
 
     Attributes:
-        summary: the operation, counts, and the mark of Paimon's snapshot.
+        summary: the operation, counts, and the delta manifest list of Paimon's snapshot.
         first_row_id, added_row_count: in version 3.
     """
 
@@ -151,9 +151,9 @@ class IcebergSnapshot:
     added_row_count: int | None = None
 
     @property
-    def mark(self) -> str | None:
+    def delta_manifest_list(self) -> str | None:
         """The unique name of Paimon's delta manifest list; None for another writer's snapshot."""
-        return self.summary.get(MARK)
+        return self.summary.get(DELTA_MANIFEST_LIST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,12 +167,12 @@ class _Parser(TokenCursor):
         return self._join("AND", self._not, And)
 
     def _join(
-        self, key: str, parse_part: Callable[[], Predicate], node: type[And] | type[Or]
+        self, key: str, parse_child: Callable[[], Predicate], node: type[And] | type[Or]
     ) -> Predicate:
-        parts = [parse_part()]
+        children = [parse_child()]
         while self.accept(key):
-            parts.append(parse_part())
-        return parts[0] if len(parts) == 1 else node(tuple(parts))
+            children.append(parse_child())
+        return children[0] if len(children) == 1 else node(tuple(children))
 
     def _not(self) -> Predicate:
         self._depth += 1

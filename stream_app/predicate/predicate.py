@@ -128,23 +128,23 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """``NOT part``."""
+    """``NOT child``."""
 
-    part: Predicate
+    child: Predicate
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """A condition that is true when all of its parts are true."""
+    """A condition that is true when all of its children are true."""
 
-    parts: tuple[Predicate, ...]
+    children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """A condition that is true when at least one of its parts is true."""
+    """A condition that is true when at least one of its children is true."""
 
-    parts: tuple[Predicate, ...]
+    children: tuple[Predicate, ...]
 
 
 Predicate = Compare | OneOf | Always | IsNull | Matches | Not | And | Or
@@ -153,10 +153,10 @@ Predicate = Compare | OneOf | Always | IsNull | Matches | Not | And | Or
 def column_names(predicate: Predicate) -> tuple[str, ...]:
     """Return the columns that a predicate reads, each once, in order of appearance."""
     match predicate:
-        case Not(part):
-            return column_names(part)
-        case And(parts) | Or(parts):
-            return tuple(dict.fromkeys(name for part in parts for name in column_names(part)))
+        case Not(child):
+            return column_names(child)
+        case And(children) | Or(children):
+            return tuple(dict.fromkeys(name for child in children for name in column_names(child)))
         case _:
             column = predicate.column
             column = column.column if isinstance(column, Call) else column
@@ -219,14 +219,18 @@ def _function_call(call: Call) -> pc.Expression:
 def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None:
     """Return the possible values of a column in passing rows; None for any value."""
     match predicate:
-        case And(parts):
-            per_part = [possible_values(part, name) for part in parts]
-            value_sets = [values for values in per_part if values is not None]
+        case And(children):
+            values_of_children = [possible_values(child, name) for child in children]
+            value_sets = [values for values in values_of_children if values is not None]
             return reduce(frozenset.intersection, value_sets) if value_sets else None
-        case Or(parts):
-            per_part = [possible_values(part, name) for part in parts]
-            value_sets = [values for values in per_part if values is not None]
-            return reduce(frozenset.union, value_sets) if len(value_sets) == len(per_part) else None
+        case Or(children):
+            values_of_children = [possible_values(child, name) for child in children]
+            value_sets = [values for values in values_of_children if values is not None]
+            return (
+                reduce(frozenset.union, value_sets)
+                if len(value_sets) == len(values_of_children)
+                else None
+            )
         case Compare(column, "=", value) if _is_plain_column(column, name):
             return frozenset((value,))
         case OneOf(column, values) if _is_plain_column(column, name):
@@ -247,12 +251,12 @@ def _is_plain_column(column: DataField, name: str) -> bool:
 def to_expression(predicate: Predicate) -> pc.Expression:
     """Convert the predicate to an Arrow expression, which is true, false or null for each row."""
     match predicate:
-        case And(parts):
-            return reduce(operator.and_, map(to_expression, parts))
-        case Or(parts):
-            return reduce(operator.or_, map(to_expression, parts))
-        case Not(part):
-            return ~to_expression(part)
+        case And(children):
+            return reduce(operator.and_, map(to_expression, children))
+        case Or(children):
+            return reduce(operator.or_, map(to_expression, children))
+        case Not(child):
+            return ~to_expression(child)
         case _:
             return _test(predicate)
 

@@ -45,7 +45,7 @@ _OF_TRANSACTIONS = ".transaction"
 """The suffix of the name of Debezium's topic of transactions."""
 
 
-def load_problems(source_config: SourceConfig, declaration: FormatDeclaration) -> _Problems:
+def first_load_problems(source_config: SourceConfig, declaration: FormatDeclaration) -> _Problems:
     """Yield (key, problem) for a first load of a whole database."""
     if source_config.snapshot_from is None:
         return

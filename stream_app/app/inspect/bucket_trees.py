@@ -190,7 +190,7 @@ def level_rows(
     ]
 
 
-def run_rows(
+def sorted_run_rows(
     table: FileStoreTable, snapshot: Snapshot | None, bucket_filter: BucketFilter = EVERYTHING
 ) -> list[TreeRow]:
     """Return a row for each sorted run, newest first, with the columns of `level_rows`."""
@@ -206,7 +206,7 @@ def run_rows(
 
 
 def levels_picture(runs: Sequence[TreeRow], next_compactions: NextCompactions) -> Text:
-    """Draw a bar for each row of `run_rows`, with a length relative to the largest run."""
+    """Draw a bar for each row of `sorted_run_rows`, with a length relative to the largest run."""
     picture = Text(no_wrap=True, overflow="ellipsis")
     largest = max((run.bytes for run in runs), default=1)
     for (partition, bucket), members in groupby(runs, key=lambda run: (run.partition, run.bucket)):

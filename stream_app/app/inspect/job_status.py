@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.inspect.table_facts import TableFacts, freshness_s, table_facts
 from stream_app.app.inspect.table_status import JobTableState, TableStatus
-from stream_app.app.load.load_progress import LoadProgress, load_progress
+from stream_app.app.load.load_progress import LoadProgress, first_load_progress
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.table_setup.refused_tables import refused_tables
 from stream_app.checkpoint.epoch_log import EpochLog
@@ -117,16 +117,16 @@ class JobStatus:
             return None
         ends_of = self._ends_by_table(reading.job_state)
         status, facts = self._status_of(name, path, reading, ends_of)
-        status = _with_load(status, facts, load_progress(self.checkpoint))
+        status = _with_load(status, facts, first_load_progress(self.checkpoint))
         return self._with_freshness(status, facts, newest_ms)
 
-    def load_line(self) -> str | None:
+    def first_load_line(self) -> str | None:
         """Describe the progress of the job's first load, or return None without one.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        load = load_progress(self.checkpoint)
+        load = first_load_progress(self.checkpoint)
         if load is None:
             return None
         all_facts = [facts for _, facts in self._statuses()[0]]
@@ -147,7 +147,7 @@ class JobStatus:
         """Return the status and the facts of each table, and the result of `newest_ms`."""
         reading = _CheckpointReading(self.checkpoint)
         ends_of = self._ends_by_table(reading.job_state)
-        load = load_progress(self.checkpoint)
+        load = first_load_progress(self.checkpoint)
         statuses = [
             (_with_load(status, facts, load), facts)
             for name, path in sorted(self.paths(reading.job_state).items())

@@ -123,12 +123,12 @@ class FeedFactory:
         if self.events.metrics is not None:
             table = table.with_counter(self.events.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compaction_queue)
-        takes_repeats = self.stream_config.repeated_records is RepeatedRecords.STORE
+        accepts_repeats = self.stream_config.repeated_records is RepeatedRecords.STORE
         table_job = TableJob(
             table,
             executor_of,
             self.is_stopping,
-            takes_repeats=takes_repeats,
+            accepts_repeats=accepts_repeats,
             policy_bounds=self._policy_bounds,
         )
         self._table_jobs.append(table_job)

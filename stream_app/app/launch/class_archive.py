@@ -55,8 +55,8 @@ def class_archive(home: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def make_class_archive(home: Path) -> Path:
-    """Make the archive unless it exists, which takes half a minute and 160 MB.
+def create_class_archive(home: Path) -> Path:
+    """Create the archive unless it exists, which takes half a minute and 160 MB.
 
     Raises:
         StreamAppError: the small run of the job failed, or left no archive.
@@ -117,7 +117,7 @@ def main() -> int:
     """Make the archive of this environment. An error is harmless, so it is only printed."""
     print("stream_app: making an archive of Spark's classes", file=sys.stderr, flush=True)
     try:
-        print(make_class_archive(spark_home()))
+        print(create_class_archive(spark_home()))
     except StreamAppError as error:
         print(f"warning: {error}", file=sys.stderr)
     except KeyboardInterrupt:

@@ -60,7 +60,7 @@ def kafka_broker_jars() -> list[Path]:
     return JarCache(jar_folder()).resolve(KAFKA_BROKER_SET)
 
 
-def store_jars(name: str) -> list[Path]:
+def jars_of_store(name: str) -> list[Path]:
     """Return the jars with which Spark accesses a store; empty if Spark has them already.
 
     Args:
@@ -318,7 +318,7 @@ def main(arguments: Sequence[str]) -> int:
     """Print the jars of the named sets, one path a line."""
     jar_sets: dict[str, Callable[[], list[Path]]] = {
         "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
-        **{name: partial(store_jars, name) for name in HADOOP_SETS},
+        **{name: partial(jars_of_store, name) for name in HADOOP_SETS},
         "kafka-broker": kafka_broker_jars,
     }
     if not arguments or not set(arguments) <= jar_sets.keys():

@@ -19,7 +19,7 @@ from stream_app.app.load.loaded_tables import (
     ChosenTables,
     LoadedDatabase,
     database_of,
-    load_format,
+    first_load_pipeline,
 )
 from stream_app.app.load.row_queries import LoadedRelation
 from stream_app.app.source.captured_tables import followed_database
@@ -86,7 +86,7 @@ class JobLoad:
             topic_runner=topic_runner,
             load_plan=self.load_plan,
             reader_of=self._reader_of,
-            pipeline_of=functools.partial(load_format, self.job_tables),
+            pipeline_of=functools.partial(first_load_pipeline, self.job_tables),
         )
 
     def is_over(self, checkpoint: JobFolder) -> bool:

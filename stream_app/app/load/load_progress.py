@@ -51,7 +51,7 @@ class LoadProgress:
         return f"first load: {ranges} of {len(self.of_tables):,} tables; {row_count:,} rows{rate}"
 
 
-def load_progress(checkpoint: JobFolder) -> LoadProgress | None:
+def first_load_progress(checkpoint: JobFolder) -> LoadProgress | None:
     """Return the progress of a job's first load, or None without a load or after its end.
 
     Raises:

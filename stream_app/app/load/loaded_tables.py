@@ -281,7 +281,7 @@ def database_of(source_config: SourceConfig) -> JdbcUrl:
     return replace(url, password=password)
 
 
-def load_format(job_tables: JobTables, table: FileStoreTable) -> Pipeline:
+def first_load_pipeline(job_tables: JobTables, table: FileStoreTable) -> Pipeline:
     """Return the pipeline for messages that the database generates, with the job's steps."""
     settings = row_settings(job_tables, table)
     column_options = {option.key for option in SOURCE_COLUMN_OPTIONS}

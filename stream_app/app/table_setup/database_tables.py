@@ -204,7 +204,7 @@ class DatabaseTables:
         return OriginSplitter(
             self._source_extractor.origins,
             assignment,
-            takes_unassigned=not share or share.is_first,
+            accepts_unassigned=not share or share.is_first,
             forwards_statements=self._source_extractor.ddl_of is not None,
         )
 
@@ -236,7 +236,7 @@ class DatabaseTables:
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
                 self._leave_out(origin)
-            elif isinstance(decision, TargetTable) and self._take_room(
+            elif isinstance(decision, TargetTable) and self._has_room(
                 origin, decision.name, by_table
             ):
                 by_table[decision.name][origin] = batch
@@ -248,7 +248,7 @@ class DatabaseTables:
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
         self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
-    def _take_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
+    def _has_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
         """Return whether the limit allows the table; warn of the first table beyond it."""
         names = {*self._targets.values(), *self._held_names, *new_names}
         limit = TableLimit(self.job_tables.sync.max_tables)

@@ -145,7 +145,7 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
 
 
 def _warn_if_all_are_left_out(sync_config: SyncConfig, origins: Sequence[Origin]) -> None:
-    if origins and not any(map(sync_config.rules.takes, origins)):
+    if origins and not any(map(sync_config.rules.accepts, origins)):
         _LOG.warning(
             "the job takes no table of the source that the first messages name: %s\n"
             "  where: sync.including-tables, excluding-tables, including-dbs, excluding-dbs\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.change_batch import schema_of_changes
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.lower_case_names import Describe, LowerCaseDescriber, LowerCaseFormat
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
@@ -33,7 +33,7 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
     source_setup = with_names_of_source(setup, aliases) if aliases else setup
     steps: dict[StepPlace, Step] = {}
     if aliases:
-        schema = change_schema(setup.arrow_schema)
+        schema = schema_of_changes(setup.arrow_schema)
         steps[StepPlace.COLUMN_ALIASES] = AliasStep(
             aliases=aliases, schema=schema, exclusive=frozenset(renamed)
         )

@@ -94,7 +94,7 @@ def whole_setup(source_config: SourceConfig, schema: TableSchema) -> FormatSetup
             ignores_deletes=schema.core_options[IGNORE_DELETE],
             merges_shards=source_config.merge_shards,
             lowers_names=source_config.lowers_names,
-            takes_null_keys=schema.core_options[PRIMARY_KEY_NULLABLE],
+            accepts_null_keys=schema.core_options[PRIMARY_KEY_NULLABLE],
         ),
         renamed=earlier_column_names(source_config, schema),
     )
@@ -102,13 +102,13 @@ def whole_setup(source_config: SourceConfig, schema: TableSchema) -> FormatSetup
 
 def earlier_column_names(source_config: SourceConfig, schema: TableSchema) -> Mapping[str, str]:
     """Return the source's earlier names of columns, as far as the format accepts aliases."""
-    if not takes_aliases(source_config):
+    if not accepts_aliases(source_config):
         return {}
     renamed = renamed_columns(schema)
     return {name: column for name, column in renamed.items() if column not in schema.primary_keys}
 
 
-def takes_aliases(source_config: SourceConfig) -> bool:
+def accepts_aliases(source_config: SourceConfig) -> bool:
     """Return whether the format can store values under other names in a column."""
     declared_options = {option.key for option in format_named(source_config.format).options}
     reaction = source_config.format_options.get(DriftKind.MISSING.option, DriftReaction.WARN.value)

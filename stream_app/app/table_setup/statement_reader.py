@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
-from stream_app.app.table_setup.format_setup import takes_aliases
+from stream_app.app.table_setup.format_setup import accepts_aliases
 from stream_app.app.table_setup.table_pipeline import row_settings
 from stream_app.cdc.ddl.ddl_messages import ddl_messages
 from stream_app.cdc.ddl.ddl_parser import parse_statements
@@ -88,7 +88,7 @@ def evolution_of(
             name=name,
             reaction=reaction,
             state=lambda: state_file.state,
-            can_alias=takes_aliases(settings.source_config),
+            can_alias=accepts_aliases(settings.source_config),
             now_ms=now_ms,
         )
     return SchemaEvolution(

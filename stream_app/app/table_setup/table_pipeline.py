@@ -217,9 +217,11 @@ class RowSettings:
             *(name for name in made_columns.names if made_columns.is_shared(name, keys)),
         }
         predicate = parse_predicate(self.table_config.filter, self.schema.fields)
-        parts = predicate.parts if isinstance(predicate, And) else (predicate,)
+        children = predicate.children if isinstance(predicate, And) else (predicate,)
         terms = [
-            part for part in parts if shared_columns.issuperset(column_names(part)) is of_messages
+            child
+            for child in children
+            if shared_columns.issuperset(column_names(child)) is of_messages
         ]
         if not terms:
             return None

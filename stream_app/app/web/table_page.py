@@ -11,7 +11,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from stream_app.app.inspect.bucket_trees import TreeRow, next_compactions, run_rows
+from stream_app.app.inspect.bucket_trees import TreeRow, next_compactions, sorted_run_rows
 from stream_app.app.inspect.compaction_history import CompactionRow, compactions_of
 from stream_app.app.inspect.overview import Overview, overview
 from stream_app.app.inspect.table_listings import OptionRow, listing, option_rows
@@ -283,7 +283,7 @@ def _compactions(table: FileStoreTable, snapshots: Sequence[Snapshot]) -> list[C
 def _runs(table: FileStoreTable, latest_snapshot: Snapshot | None) -> list[TreeRow]:
     if latest_snapshot is None or not table.kind_traits.merges_by_key:
         return []
-    return run_rows(table, latest_snapshot)
+    return sorted_run_rows(table, latest_snapshot)
 
 
 def _trees(

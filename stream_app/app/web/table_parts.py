@@ -162,8 +162,8 @@ def space_amplification(runs: Sequence[TreeRow]) -> float | None:
     """Return the bytes of all sorted runs per byte of the buckets' oldest runs, or None.
 
     Args:
-        runs: the runs of `inspect.bucket_trees.run_rows`: a row for each sorted run, the newest
-            first.
+        runs: the runs of `inspect.bucket_trees.sorted_run_rows`: a row for each sorted run, the
+            newest first.
     """
     buckets = [
         list(bucket_runs)

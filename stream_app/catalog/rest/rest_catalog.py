@@ -15,7 +15,7 @@ from stream_app.catalog.rest.data_token import DataToken
 from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, table_path
 from stream_app.catalog.rest.rest_environment import RestEnvironment
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.fileio.store_registry import store_options
+from stream_app.fileio.store_registry import options_of_stores
 from stream_app.format.schema_json import field_objects
 from stream_app.model.schema.table_schema import TableSchema
 
@@ -94,7 +94,7 @@ class RestCatalog(Catalog):
         # Paimon also opens an external table's files by the catalog's own options.
         if self.has_data_tokens and not is_external:
             token = DataToken(self.api, identifier)
-            file_io_options = {**file_io_options, **store_options(token.options())}
+            file_io_options = {**file_io_options, **options_of_stores(token.options())}
         return CatalogTable(
             location=response.field("path", str),
             catalog_environment=RestEnvironment(

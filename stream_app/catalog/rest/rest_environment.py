@@ -17,7 +17,7 @@ import orjson
 from stream_app.catalog.catalog_environment import CatalogPartition
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, RestResponse, table_path
-from stream_app.catalog.rest.schema_change_json import change_object
+from stream_app.catalog.rest.schema_change_json import json_of_change
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.filestore.versions.snapshot_manager import SnapshotLoader, SnapshotManager
@@ -100,7 +100,7 @@ class RestEnvironment:
         self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
     ) -> TableSchema | None:
         """Let the server change the schema; None if another writer has just altered the table."""
-        body = {"changes": [change_object(change) for change in changes]}
+        body = {"changes": [json_of_change(change) for change in changes]}
         response = self.api.post(*table_path(self.identifier), body=body)
         latest_schema = schemas.latest()
         if response.is_success:

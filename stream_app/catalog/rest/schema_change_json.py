@@ -34,7 +34,7 @@ _ColumnChange = (
 )
 
 
-def change_object(change: SchemaChange) -> dict[str, object]:
+def json_of_change(change: SchemaChange) -> dict[str, object]:
     """Return a change as the server parses it; a top-level column is a path of one name."""
     match change:
         case SetOption(key, value):

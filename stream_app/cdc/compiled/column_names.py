@@ -1,4 +1,4 @@
-"""Finds the columns that the names in an image mean, and marks names and columns of drift.
+"""Finds the columns that the names in an image mean, and hashes names and columns of drift.
 
 `image_parser`, `row_parser` and `document_rewriter` call it. It expects names in the order of the
 image from which the shape was learnt, and searches for names that come in another order. A
@@ -18,30 +18,30 @@ NO_COLUMN = -1
 
 
 @compiled
-def mark_of(column: int) -> int:
+def drift_hash_of(column: int) -> int:
     """Return a hash of a column's index.
 
     Different sets of columns almost never have equal sums of hashes.
     """
-    mark = (column + 1) * 0x1E3779B97F4A7C15
-    mark = (mark ^ (mark >> 29)) * 0x3F58476D1CE4E5B9
-    return mark ^ (mark >> 32)
+    drift_hash = (column + 1) * 0x1E3779B97F4A7C15
+    drift_hash = (drift_hash ^ (drift_hash >> 29)) * 0x3F58476D1CE4E5B9
+    return drift_hash ^ (drift_hash >> 32)
 
 
 @compiled
-def mark_of_unknown(position: int, end: int, column: int) -> int:
-    """Return the mark of a name that is not a column of the table.
+def drift_hash_of_unknown(position: int, end: int, column: int) -> int:
+    """Return the drift hash of a name that is not a column of the table.
 
     It hashes the index of the name's entry, or the bytes of a name without an entry.
     """
     if column != NO_COLUMN:
-        return mark_of(column)
+        return drift_hash_of(column)
     position = blank_end(position, end)
     end = name_end(position)
     name_hash = end - position
     for byte_position in range(position, end):
         name_hash = (name_hash ^ byte_at(byte_position)) * 0x100000001B3
-    return mark_of(name_hash)
+    return drift_hash_of(name_hash)
 
 
 @compiled

@@ -16,7 +16,7 @@ import numpy as np
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.compiled.cell_values import ImageBuffers, put_character
 from stream_app.cdc.compiled.column_names import parse_name
-from stream_app.cdc.compiled.document_values import copy_bytes, write_value
+from stream_app.cdc.compiled.document_values import copy_bytes, put_plain_value
 from stream_app.machine_code.compiler import (
     byte_at,
     compiled,
@@ -155,12 +155,12 @@ def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
         size, position = colon_end - position, blank_end(colon_end, limit)
         if size == 9 and name == _BEFORE_NAME and image_count == 0:
             has_before, image_count = byte_at(position) == QUOTE, 1
-            output = _write_piece(output, memory, _BEFORE)
+            output = _put_piece(output, memory, _BEFORE)
             position, output = _rewrite_image((position, limit), buffers, memory, (output, stamp))
         elif size == 8 and name == _AFTER_NAME and image_count < 2:
             if image_count == 0:
-                output = _write_piece(_write_piece(output, memory, _BEFORE), memory, _NULL)
-            image_count, output = 2, _write_piece(output, memory, _AFTER)
+                output = _put_piece(_put_piece(output, memory, _BEFORE), memory, _NULL)
+            image_count, output = 2, _put_piece(output, memory, _AFTER)
             position, output = _rewrite_image(
                 (position, limit), buffers, memory, (output, stamp + 1)
             )
@@ -186,8 +186,8 @@ def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
     if op == _DELETE and not has_before:  # the key has its columns
         return DECLINED
     if image_count == 1:
-        output = _write_piece(_write_piece(output, memory, _AFTER), memory, _NULL)
-    return _write_source_and_op(output, source, op, memory)
+        output = _put_piece(_put_piece(output, memory, _AFTER), memory, _NULL)
+    return _put_source_and_op(output, source, op, memory)
 
 
 @compiled
@@ -200,34 +200,34 @@ def _parse_op(position: int) -> tuple[int, int]:
 
 
 @compiled
-def _write_source_and_op(
+def _put_source_and_op(
     output: int,
     source: _SourceFields,
     op: int,
     memory: RewriteMemory,
 ) -> int:
     """Write the fields after the images: `source` and `op`; return the position after them."""
-    output = _write_piece(output, memory, _CONNECTOR)
-    output = _write_token(output, memory, source.connector, source.connector_length)
-    output = _write_piece(output, memory, _TIME)
-    output = _write_token(output, memory, source.time, source.time_length)
-    output = _write_piece(output, memory, _DATABASE)
-    output = _write_token(output, memory, source.database, source.database_length)
-    output = _write_piece(output, memory, _TABLE)
-    output = _write_token(output, memory, source.table, source.table_length)
-    output = _write_piece(output, memory, _OP)
+    output = _put_piece(output, memory, _CONNECTOR)
+    output = _put_token(output, memory, source.connector, source.connector_length)
+    output = _put_piece(output, memory, _TIME)
+    output = _put_token(output, memory, source.time, source.time_length)
+    output = _put_piece(output, memory, _DATABASE)
+    output = _put_token(output, memory, source.database, source.database_length)
+    output = _put_piece(output, memory, _TABLE)
+    output = _put_token(output, memory, source.table, source.table_length)
+    output = _put_piece(output, memory, _OP)
     put_byte(output, 0, op)
-    return _write_piece(output + 1, memory, _END)
+    return _put_piece(output + 1, memory, _END)
 
 
 @compiled
-def _write_piece(output: int, memory: RewriteMemory, piece: tuple[int, int]) -> int:
+def _put_piece(output: int, memory: RewriteMemory, piece: tuple[int, int]) -> int:
     return copy_bytes(output, memory.pieces + piece[0], piece[1])
 
 
 @compiled
-def _write_token(output: int, memory: RewriteMemory, position: int, length: int) -> int:
-    return copy_bytes(output, position, length) if length else _write_piece(output, memory, _NULL)
+def _put_token(output: int, memory: RewriteMemory, position: int, length: int) -> int:
+    return copy_bytes(output, position, length) if length else _put_piece(output, memory, _NULL)
 
 
 @compiled
@@ -293,10 +293,10 @@ def _rewrite_image(
     position, limit = span
     output, stamp = target
     if byte_at(position) == NULL_START:
-        return word_end(position), _write_piece(output, memory, _NULL)
+        return word_end(position), _put_piece(output, memory, _NULL)
     if byte_at(position) != QUOTE:
         return DECLINED, output
-    position, end = _write_unescaped(position + 1, limit, memory.scratch)
+    position, end = _put_unescaped(position + 1, limit, memory.scratch)
     if position < 0:
         return DECLINED, output
     put_number(end, 0, 0)  # zeros end any text
@@ -306,7 +306,7 @@ def _rewrite_image(
 
 
 @compiled
-def _write_unescaped(position: int, limit: int, output: int) -> tuple[int, int]:
+def _put_unescaped(position: int, limit: int, output: int) -> tuple[int, int]:
     """Write a string without its escapes.
 
     Returns:
@@ -363,7 +363,7 @@ def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tupl
         while byte_at(colon_end - 1) <= SPACE:
             colon_end -= 1
         output = copy_bytes(output + 1, position, colon_end - position)
-        position, output, form = write_value(value_position, end, output)
+        position, output, form = put_plain_value(value_position, end, output)
         if position < 0:
             return DECLINED
         if column >= 0 and not number_at(buffers.kinds + 8 * column) >> form & 1:

@@ -54,14 +54,14 @@ def copy_bytes(output: int, position: int, length: int) -> int:
 
 
 @compiled
-def write_value(position: int, end: int, output: int) -> tuple[int, int, int]:
+def put_plain_value(position: int, end: int, output: int) -> tuple[int, int, int]:
     """Write a value; return the position after it, or `DECLINED`, the output's end, and its form.
 
     A number with a fraction becomes a text, which keeps its digits.
     """
     byte = byte_at(position)
     if byte == OBJECT_START:
-        return _write_typed_value(position, end, output)
+        return _put_typed_value(position, end, output)
     if byte == QUOTE:
         value_end, _ = string_end(position + 1)
         value_end, form = value_end + 1 if value_end > 0 else DECLINED, TEXTS
@@ -80,11 +80,11 @@ def write_value(position: int, end: int, output: int) -> tuple[int, int, int]:
 
 
 @compiled
-def _write_typed_value(position: int, end: int, output: int) -> tuple[int, int, int]:
+def _put_typed_value(position: int, end: int, output: int) -> tuple[int, int, int]:
     """Write the value of an object such as ``{"$oid": "…"}``, whose name is a type.
 
     Returns:
-        What `write_value` returns.
+        What `put_plain_value` returns.
     """
     position = blank_end(position + 1, end)
     name, colon_end, next_word = word_at(position), name_end(position), word_at(position + 8)

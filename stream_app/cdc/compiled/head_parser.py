@@ -12,7 +12,7 @@ import numpy as np
 
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.compiled.cell_values import ImageBuffers, ImageRow, Span
-from stream_app.cdc.compiled.column_names import mark_of
+from stream_app.cdc.compiled.column_names import drift_hash_of
 from stream_app.cdc.compiled.image_parser import SEARCHES_PER_COLUMN, parse_image
 from stream_app.machine_code.compiler import byte_at, compiled, word_at, word_of
 from stream_app.machine_code.json_bytes import COLON, OBJECT_START
@@ -31,8 +31,8 @@ class HeadPositions(NamedTuple):
     Attributes:
         starts, tail_starts: int64 [n]; where each message and its tail begin in the data.
         before_at, after_at: int64 [n]; the position of each image, or -1.
-        marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
-            the same unknown and missing columns have the same number.
+        drift_hashes: int64 [n]; 0 where the images have the table's columns and no other. Messages
+            with the same unknown and missing columns have the same number.
         is_parsed: bool [n]; false for a declined message.
     """
 
@@ -40,7 +40,7 @@ class HeadPositions(NamedTuple):
     tail_starts: Int64s
     before_at: Int64s
     after_at: Int64s
-    marks: Int64s
+    drift_hashes: Int64s
     is_parsed: Bools
 
 
@@ -66,7 +66,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         if word_at(start + _WORD) & _TWO_BYTES != _BEFORE_END:
             continue
         searches = tail_start - start + SEARCHES_PER_COLUMN * buffers.column_count
-        position, next_image, mark_sum = start + _BEFORE_SIZE, image, 0
+        position, next_image, hash_sum = start + _BEFORE_SIZE, image, 0
         if byte_at(position) == OBJECT_START:
             before = parse_image(
                 Span(position, tail_start, searches), buffers, ImageRow(next_image, stamp)
@@ -75,8 +75,8 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             if position < 0:
                 continue
             heads.before_at[row] = next_image
-            next_image, marks = next_image + 1, before.unknown + before.missing
-            mark_sum = mark_of(marks) if marks else 0
+            next_image, before_sum = next_image + 1, before.unknown + before.missing
+            hash_sum = drift_hash_of(before_sum) if before_sum else 0
         elif word_at(position) & _FOUR_BYTES == _NULL:
             position += _NULL_SIZE
         else:
@@ -93,10 +93,10 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             if after.position != tail_start:
                 continue
             heads.after_at[row] = next_image
-            next_image, mark_sum = next_image + 1, mark_sum + after.unknown + after.missing
+            next_image, hash_sum = next_image + 1, hash_sum + after.unknown + after.missing
         elif position + _NULL_SIZE != tail_start or word_at(position) & _FOUR_BYTES != _NULL:
             continue
         image = next_image
-        heads.marks[row] = mark_sum
+        heads.drift_hashes[row] = hash_sum
         heads.is_parsed[row] = True
     return image

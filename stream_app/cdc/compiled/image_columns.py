@@ -57,15 +57,15 @@ class ImageColumns:
         columns: for each of the table's an array [s] of the images' values.
         before_at, after_at: int64 [n], the index of each message's image, or -1 without one.
         is_parsed: bool [n]; false for a declined message.
-        marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
-            the same unknown and missing columns have the same number.
+        drift_hashes: int64 [n]; 0 where the images have the table's columns and no other. Messages
+            with the same unknown and missing columns have the same number.
     """
 
     columns: Sequence[pa.Array]
     before_at: Int64s
     after_at: Int64s
     is_parsed: Bools
-    marks: Int64s
+    drift_hashes: Int64s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,8 @@ class ParsedRows:
     """The parsed images of n messages that are images themselves; attributes as in `ImageColumns`.
 
     The last columns are the objects in messages, structs of their own columns, and then the lists
-    of objects. With such columns the marks are those of the objects; other fields do not count.
+    of objects. With such columns the drift hashes are those of the objects; other fields do not
+    count.
 
     Attributes:
         nulls: for each object and list, and each of its columns, the rows with explicit nulls.
@@ -82,7 +83,7 @@ class ParsedRows:
 
     columns: Sequence[pa.Array]
     is_parsed: Bools
-    marks: Int64s
+    drift_hashes: Int64s
     nulls: Sequence[Sequence[Int64s]]
 
 
@@ -185,12 +186,12 @@ class ImageLayout:
 
         Two messages, of which the second is not JSON::
 
-            heads       {"before":{"k":1},"after":{"k":2}    {"before":null,"after":{"k":x}
-            columns     [[1, 2]]
-            before_at   [0, -1]
-            after_at    [1, -1]
-            marks       [0, 0]
-            is_parsed   [T, F]
+            heads         {"before":{"k":1},"after":{"k":2}    {"before":null,"after":{"k":x}
+            columns       [[1, 2]]
+            before_at     [0, -1]
+            after_at      [1, -1]
+            drift_hashes  [0, 0]
+            is_parsed     [T, F]
 
         Args:
             data: uint8; all messages.
@@ -216,7 +217,7 @@ class ImageLayout:
             before_at=np.where(heads.is_parsed, heads.before_at, -1),
             after_at=np.where(heads.is_parsed, heads.after_at, -1),
             is_parsed=heads.is_parsed,
-            marks=heads.marks,
+            drift_hashes=heads.drift_hashes,
         )
 
     def parse_rows(self, data: Bytes, offsets: Int64s) -> ParsedRows | None:
@@ -241,9 +242,9 @@ class ImageLayout:
         message_buffers, *inner_buffers = map(ImageLayout._buffers, layouts, cells)
         inner = np.array(inner_buffers, np.int64)
         list_rows = np.zeros((2, len(self.lists)), np.int64)
-        marks, is_parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
+        drift_hashes, is_parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
         image_count = parse_rows(
-            RowPositions(ended_messages.starts, ended_messages.ends, marks, is_parsed),
+            RowPositions(ended_messages.starts, ended_messages.ends, drift_hashes, is_parsed),
             message_buffers,
             InnerBuffers(
                 inner.ctypes.data,
@@ -265,7 +266,9 @@ class ImageLayout:
             inner_cells.nulls(length)
             for inner_cells, length in zip(cells[1:], lengths, strict=True)
         ]
-        return ParsedRows(columns=columns, is_parsed=is_parsed, marks=marks, nulls=nulls)
+        return ParsedRows(
+            columns=columns, is_parsed=is_parsed, drift_hashes=drift_hashes, nulls=nulls
+        )
 
     def _columns(self, cells: ImageCells, count: int) -> list[pa.Array]:
         return [

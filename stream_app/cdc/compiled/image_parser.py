@@ -17,7 +17,7 @@ from stream_app.cdc.compiled.cell_values import (
     parse_cell,
     put_null,
 )
-from stream_app.cdc.compiled.column_names import mark_of, mark_of_unknown, parse_name
+from stream_app.cdc.compiled.column_names import drift_hash_of, drift_hash_of_unknown, parse_name
 from stream_app.machine_code.compiler import byte_at, compiled, number_at
 from stream_app.machine_code.json_bytes import COMMA, OBJECT_END
 from stream_app.machine_code.json_tokens import DECLINED, blank_end, value_end
@@ -33,7 +33,7 @@ class ParsedImage(NamedTuple):
 
     Attributes:
         position: the position after its brace, or `DECLINED`.
-        unknown, missing: the sums of the marks of its unknown and of its missing columns.
+        unknown, missing: the sums of the drift hashes of its unknown and of its missing columns.
         searches: the remaining number of searches for names.
     """
 
@@ -52,7 +52,7 @@ def parse_image(
     """Parse one image into the cells of its row."""
     position, limit, searches = span
     row, stamp = image_row
-    next_entry, mark_sum, parsed_columns = 0, 0, 0
+    next_entry, hash_sum, parsed_columns = 0, 0, 0
     position = blank_end(position + 1, limit)
     if byte_at(position) == OBJECT_END:
         return ParsedImage(position + 1, 0, put_missing(buffers, row, stamp), searches)
@@ -62,7 +62,7 @@ def parse_image(
         if value_position < 0:
             return ParsedImage(DECLINED, 0, 0, 0)
         if column < 0:
-            mark_sum += mark_of_unknown(position, value_position, column)
+            hash_sum += drift_hash_of_unknown(position, value_position, column)
             position = value_end(value_position, limit)
         else:
             parsed_columns += 1
@@ -77,15 +77,15 @@ def parse_image(
     if byte_at(position) != OBJECT_END:
         return ParsedImage(DECLINED, 0, 0, 0)
     missing = put_missing(buffers, row, stamp) if parsed_columns < buffers.column_count else 0
-    return ParsedImage(position + 1, mark_sum, missing, searches)
+    return ParsedImage(position + 1, hash_sum, missing, searches)
 
 
 @compiled
 def put_missing(buffers: ImageBuffers, row: int, stamp: int) -> int:
-    """Set the columns that the image lacks to null; return the sum of their marks."""
-    mark_sum = 0
+    """Set the columns that the image lacks to null; return the sum of their drift hashes."""
+    hash_sum = 0
     for column in range(buffers.column_count):
         if number_at(buffers.stamps + WORD * column) != stamp:
             put_null(buffers, column * buffers.width + row, MISSING)
-            mark_sum += mark_of(column)
-    return mark_sum
+            hash_sum += drift_hash_of(column)
+    return hash_sum

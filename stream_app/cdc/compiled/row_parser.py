@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s
 from stream_app.cdc.compiled.cell_values import VALUE, ImageBuffers, ImageRow, Span, parse_cell
-from stream_app.cdc.compiled.column_names import mark_of_unknown, parse_name
+from stream_app.cdc.compiled.column_names import drift_hash_of_unknown, parse_name
 from stream_app.cdc.compiled.image_parser import WORD, parse_image, put_missing
 from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_byte, put_number
 from stream_app.machine_code.json_bytes import (
@@ -31,12 +31,12 @@ class RowPositions(NamedTuple):
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
-        marks, is_parsed: int64 [n] and bool [n], with the values of `HeadPositions`.
+        drift_hashes, is_parsed: int64 [n] and bool [n], with the values of `HeadPositions`.
     """
 
     starts: Int64s
     ends: Int64s
-    marks: Int64s
+    drift_hashes: Int64s
     is_parsed: Bools
 
 
@@ -66,12 +66,13 @@ class _InnerImages(NamedTuple):
 
     Attributes:
         position: the position after its bracket, or `DECLINED`.
-        marks: the sum of its images' marks, which differs from the sum of every other column.
+        hash_sum: the sum of its images' drift hashes, which differs from the sum of every other
+            column.
         searches: the remaining number of searches for names.
     """
 
     position: int
-    marks: int
+    hash_sum: int
     searches: int
 
 
@@ -111,11 +112,11 @@ def parse_rows(rows: RowPositions, buffers: ImageBuffers, inner: InnerBuffers) -
         for index in range(lists):
             put_number(list_rows, lists + index, number_at(list_rows + WORD * index))
         image_row = ImageRow(image, row + 1)
-        position, mark_sum = _parse_message(Span(start, end, searches), buffers, inner, image_row)
+        position, hash_sum = _parse_message(Span(start, end, searches), buffers, inner, image_row)
         if 0 < position < end:
             position = blank_end(position, end)
         if position == end:
-            rows.marks[row] = mark_sum
+            rows.drift_hashes[row] = hash_sum
             rows.is_parsed[row] = True
             image += 1
             for index in range(lists):
@@ -133,13 +134,13 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
     """Parse one message that is an image, and the objects in it as images of their own.
 
     Returns:
-        The position after its brace, or `DECLINED`; and the sum of the marks of its own fields, or
-        of the images in it if it has some.
+        The position after its brace, or `DECLINED`; and the sum of the drift hashes of its own
+        fields, or of the images in it if it has some.
     """
     position, limit, searches = span
     row, stamp = image_row
     first_inner = buffers.column_count - inner.object_count - inner.list_count
-    next_entry, mark_sum, parsed_columns, image_mark_sum = 0, 0, 0, 0
+    next_entry, hash_sum, parsed_columns, image_hash_sum = 0, 0, 0, 0
     position = blank_end(position + 1, limit)
     is_empty = byte_at(position) == OBJECT_END
     while not is_empty:
@@ -149,14 +150,14 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
             return DECLINED, 0
         parsed_columns += column >= 0
         if column < 0:
-            mark_sum += mark_of_unknown(position, value_position, column)
+            hash_sum += drift_hash_of_unknown(position, value_position, column)
             position = value_end(value_position, limit)
         elif column >= first_inner and byte_at(value_position) != NULL_START:
             inner_images = _parse_inner_images(
                 Span(value_position, limit, searches), buffers, inner, column, image_row
             )
             position, searches = inner_images.position, inner_images.searches
-            image_mark_sum += inner_images.marks
+            image_hash_sum += inner_images.hash_sum
         else:
             position = parse_cell(value_position, buffers, (column, row))
         if position < 0 or position >= limit:
@@ -169,11 +170,11 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
     if byte_at(position) != OBJECT_END:
         return DECLINED, 0
     if parsed_columns < buffers.column_count:
-        mark_sum += put_missing(buffers, row, stamp)
+        hash_sum += put_missing(buffers, row, stamp)
     for index in range(inner.object_count):
         if byte_at(buffers.states + (first_inner + index) * buffers.width + row) != VALUE:
             put_missing(_buffers_at(inner.buffers, index), row, stamp)
-    return position + 1, image_mark_sum if first_inner < buffers.column_count else mark_sum
+    return position + 1, image_hash_sum if first_inner < buffers.column_count else hash_sum
 
 
 @compiled

@@ -84,13 +84,13 @@ class Function:
         usage: the call, for messages.
         apply: the type of the column (STRING without one), the other arguments, and what types are
             in Arrow → the function with its arguments. It raises `DefinitionError`.
-        takes_column: whether the first argument is a column.
+        reads_column: whether the first argument is a column.
         is_stable: whether a record gives the same value whenever it is read.
     """
 
     usage: str
     apply: Callable[[DataType, tuple[str, ...], ArrowTypeOf], AppliedFunction]
-    takes_column: bool = True
+    reads_column: bool = True
     is_stable: bool = True
 
 
@@ -104,7 +104,7 @@ def function_of(definition: Definition) -> Function:
     if function is None:
         suggestion = known_names_text(definition.function, COLUMN_FUNCTIONS)
         raise DefinitionError(f"has the unknown function {definition.function!r}; {suggestion}")
-    if function.takes_column and not (definition.arguments and definition.arguments[0]):
+    if function.reads_column and not (definition.arguments and definition.arguments[0]):
         raise DefinitionError(f"names no column; write {function.usage}")
     return function
 
@@ -115,10 +115,10 @@ def applied_function(
     """Return the function of a definition on a column of this type.
 
     Raises:
-        DefinitionError: the function does not take the column's type, or the other arguments.
+        DefinitionError: the function does not accept the column's type, or the other arguments.
     """
     function = function_of(definition)
-    literals = definition.arguments[1:] if function.takes_column else definition.arguments
+    literals = definition.arguments[1:] if function.reads_column else definition.arguments
     try:
         return function.apply(argument_type, literals, arrow_type_of)
     except DefinitionError as error:
@@ -331,8 +331,8 @@ COLUMN_FUNCTIONS: Mapping[str, Function] = {
     ),
     "substring": Function("substring(COLUMN, BEGIN) or substring(COLUMN, BEGIN, END)", _substring),
     "truncate": Function("truncate(COLUMN, WIDTH)", _truncate),
-    "cast": Function("cast(VALUE, TYPE) or cast(VALUE)", _cast, takes_column=False),
-    "now": Function("now()", _now, takes_column=False, is_stable=False),
+    "cast": Function("cast(VALUE, TYPE) or cast(VALUE)", _cast, reads_column=False),
+    "now": Function("now()", _now, reads_column=False, is_stable=False),
     "upper": Function("upper(COLUMN)", partial(_case, text_functions.upper)),
     "lower": Function("lower(COLUMN)", partial(_case, text_functions.lower)),
     "trim": Function("trim(COLUMN)", partial(_case, text_functions.trim)),

@@ -140,7 +140,7 @@ class MadeColumns:
         """Return the given columns of the table, followed by the made columns that are missing.
 
         Raises:
-            DefinitionError: a function does not take its column, or the column's type is not what
+            DefinitionError: a function does not accept its column, or the column's type is not what
                 it makes.
         """
         types = {column.name: column.data_type for column in table_columns}
@@ -190,7 +190,7 @@ class MadeColumns:
 
 def referenced_column(definition: Definition) -> str | None:
     """Return the column that a definition's function reads, or None if it reads none."""
-    return definition.arguments[0] if function_of(definition).takes_column else None
+    return definition.arguments[0] if function_of(definition).reads_column else None
 
 
 def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: str) -> MadeColumns:

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int32s
-from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
+from stream_app.cdc.change_batch import DecodedBatch, present_values, schema_of_changes
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.ddl.ddl_messages import text_at
@@ -90,7 +90,7 @@ class DebeziumJson:
         policy = self._checked_options.column_policy(setup.columns)
         self._settings = DecodeSettings(
             row_rules=RowRules(
-                schema=change_schema(setup.arrow_schema),
+                schema=schema_of_changes(setup.arrow_schema),
                 keep_update_before=setup.keep_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
                 base64_reason=f": {DECIMAL_MODE} = precise writes decimals as base64",

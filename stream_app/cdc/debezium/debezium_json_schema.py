@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.change_batch import change_schema, present_values
+from stream_app.cdc.change_batch import present_values, schema_of_changes
 from stream_app.cdc.debezium.debezium_description import describe, versions_of_schemas
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.debezium_options import (
@@ -58,7 +58,7 @@ _NAME = "debezium-json-schema"
 _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 
 
-def _check_options(
+def _parse_options(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
     checked_options = parse_options(options, columns, _NAME, _OPTIONS)
@@ -67,13 +67,13 @@ def _check_options(
 
 
 def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJsonFormat:
-    checked_options = _check_options(registries, setup.options, setup.columns)
+    checked_options = _parse_options(registries, setup.options, setup.columns)
     schemas = registry_schemas(_NAME, SECTION, registries, setup.options)
     return HeadedJsonFormat(
         make=partial(_format, schemas, setup, checked_options),
         make_deletes=None,
         key_name="",
-        schema=change_schema(setup.arrow_schema),
+        schema=schema_of_changes(setup.arrow_schema),
     )
 
 
@@ -157,7 +157,7 @@ def _survey(
     registries: Registries, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
 ) -> SourceSurvey:
     """Look at the messages without their heads."""
-    _check_options(registries, setup.options, setup.columns)
+    _parse_options(registries, setup.options, setup.columns)
     return DEBEZIUM_JSON.survey(
         replace(setup, options=without_registry(setup.options)),
         {topic: without_heads(batch) for topic, batch in messages.items()},
@@ -172,7 +172,7 @@ def debezium_json_schema(registries: Registries) -> FormatDeclaration:
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
         "[Other formats](setup/formats.md#json-schema) describes how the messages are read.",
         options=_OPTIONS,
-        check=partial(_check_options, registries),
+        check=partial(_parse_options, registries),
         make=partial(_headed_json, registries),
         survey=partial(_survey, registries),
         make_source_extractor=partial(_source_extractor, registries),

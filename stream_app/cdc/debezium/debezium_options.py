@@ -30,7 +30,7 @@ from stream_app.cdc.json_records.json_options import (
     TRUNCATE_OPTION,
     UNKNOWN_COLUMNS,
     CheckedOptions,
-    check_format_options,
+    parse_format_options,
 )
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.errors import UsageError
@@ -180,7 +180,7 @@ def parse_options(
     name: str = "debezium-json",
     format_options: tuple[Option[Any], ...] = JSON_OPTIONS,
 ) -> DebeziumOptions:
-    """Check the options of a table's format.
+    """Parse and check the options of a table's format.
 
     Args:
         name, format_options: the name of the format, and its declared options.
@@ -191,7 +191,7 @@ def parse_options(
     current_options = {
         key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()
     }
-    checked_options = check_format_options(name, SECTION, format_options, current_options, columns)
+    checked_options = parse_format_options(name, SECTION, format_options, current_options, columns)
     placeholder = checked_options.values.get(PLACEHOLDER_VALUE, DEFAULT_PLACEHOLDER)
     if not is_placeholder_property(placeholder):
         raise UsageError(

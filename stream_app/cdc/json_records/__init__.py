@@ -11,7 +11,7 @@ parsed by machine code      `CompiledMessages`                     `compiled_mes
 parsed in columns           `ParsedMessages`, `ParsedRecords`      `dialect`
 ..                          `ParsedImages`                         `debezium.decoding.parsed_images`
 drift of parsed records     `SearchedRecords`                      `drift_search`
-..                          `DriftMarks`                           `debezium.decoding.fast_decoding`
+..                          `DriftHashes`                          `debezium.decoding.fast_decoding`
 decoded in columns          `ColumnarResult`, `ColumnarPart`       `batch_outcome`
 read one by one             `OneByOneResult`                       `batch_outcome`
 results of a batch so far   `BatchOutcome`                         `batch_outcome`

@@ -172,7 +172,7 @@ class BatchOutcome:
     on_truncate: OnTruncate
     last_truncate: int | None = None
     skipped_count: int = 0
-    parts: list[ChangeBatch] = field(default_factory=list)
+    change_batches: list[ChangeBatch] = field(default_factory=list)
     question_parts: list[tuple[Int32s, KeyQuestions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class BatchOutcome:
             },
             message_indices,
         )
-        self.parts.append(
+        self.change_batches.append(
             ChangeBatch(
                 rows=result.from_images.rows,
                 message_indices=message_indices[result.from_images.record_indices],
@@ -219,7 +219,7 @@ class BatchOutcome:
             WrongSourceError: one of the records stops the job.
         """
         for rows, record_indices in result.row_parts:
-            self.parts.append(
+            self.change_batches.append(
                 ChangeBatch(rows=rows, message_indices=message_indices[record_indices])
             )
         self._note_questions(
@@ -253,7 +253,7 @@ class BatchOutcome:
             if message_index not in uncertain_reasons
         }
         batch = DecodedBatch(
-            changes=concat_changes(schema, self.parts),
+            changes=concat_changes(schema, self.change_batches),
             bad=bad_records(self.messages, reasons),
             skipped_count=self.skipped_count,
             tables=self.tables,

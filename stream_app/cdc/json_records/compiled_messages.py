@@ -33,13 +33,13 @@ class CompiledMessages:
         indices: int64 [m]; the indices of the messages among the values.
         columns: for each field an array [m].
         nulls: the rows with explicit nulls of each object, list and column; see `ParsedMessages`.
-        marks: int64 [m]; see `image_columns.ParsedRows`.
+        drift_hashes: int64 [m]; see `image_columns.ParsedRows`.
     """
 
     indices: Int64s
     columns: list[pa.Array]
     nulls: Mapping[str, Sequence[Int64s]]
-    marks: Int64s
+    drift_hashes: Int64s
 
 
 def parse_messages(
@@ -61,7 +61,9 @@ def parse_messages(
         return None
     message_indices = np.flatnonzero(rows.is_parsed)
     nulls = dict(zip([*fields.objects, *fields.lists], rows.nulls, strict=True))
-    return CompiledMessages(message_indices, list(rows.columns), nulls, rows.marks[message_indices])
+    return CompiledMessages(
+        message_indices, list(rows.columns), nulls, rows.drift_hashes[message_indices]
+    )
 
 
 def _layout_of(

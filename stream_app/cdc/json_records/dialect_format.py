@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s
-from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
+from stream_app.cdc.change_batch import DecodedBatch, present_values, schema_of_changes
 from stream_app.cdc.column_drift import DriftedColumn, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
@@ -48,11 +48,11 @@ from stream_app.cdc.json_records.dialect import (
     read_message,
 )
 from stream_app.cdc.json_records.dialect_description import describe, versions
-from stream_app.cdc.json_records.drift_search import drift_by_marks, drift_in, records_to_search
+from stream_app.cdc.json_records.drift_search import drift_by_hashes, drift_in, records_to_search
 from stream_app.cdc.json_records.json_options import (
     CheckedOptions,
-    check_format_options,
     column_readings,
+    parse_format_options,
 )
 from stream_app.cdc.json_records.layout_chooser import LayoutChooser
 from stream_app.cdc.json_records.message_survey import survey
@@ -105,7 +105,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             reads_tables=not setup.traits.merges_shards,
         )
         self._rules = RowRules(
-            schema=change_schema(setup.arrow_schema),
+            schema=schema_of_changes(setup.arrow_schema),
             keep_update_before=setup.keep_update_before,
             before_has_key_only=dialect.sends_keys_alone,
             cut_reaction=self._policy.cut_reaction,
@@ -171,7 +171,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         )
         return ColumnarPart(
             compiled_messages.indices,
-            self._columnar_result(messages, shape, compiled_messages.marks),
+            self._columnar_result(messages, shape, compiled_messages.drift_hashes),
         )
 
     def decode_whole(
@@ -186,7 +186,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         return self._columnar_result(messages, shape)
 
     def _columnar_result(
-        self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
+        self, messages: ParsedMessages, shape: RecordShape, drift_hashes: Int64s | None = None
     ) -> ColumnarResult:
         values, readings = messages.values, shape.readings
         parsed_records = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
@@ -195,7 +195,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         )
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
-            drift = self._drift(values, parsed_records, image_rows.suspects, marks)
+            drift = self._drift(values, parsed_records, image_rows.suspects, drift_hashes)
         return ColumnarResult(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(
@@ -222,10 +222,18 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         return placed_values.messages.column("key").take(pa.array(placed_values.message_indices))
 
     def _drift(
-        self, values: pa.Array, parsed_records: ParsedRecords, suspects: Bools, marks: Int64s | None
+        self,
+        values: pa.Array,
+        parsed_records: ParsedRecords,
+        suspects: Bools,
+        drift_hashes: Int64s | None,
     ) -> Mapping[DriftedColumn, Sighting]:
         searched_records = records_to_search(values, parsed_records, suspects)
-        search = drift_in if marks is None else partial(drift_by_marks, marks=marks)
+        search = (
+            drift_in
+            if drift_hashes is None
+            else partial(drift_by_hashes, drift_hashes=drift_hashes)
+        )
         sightings = search(
             searched_records, columns=self._table.columns, images_of=self._dialect.images_of
         )
@@ -300,14 +308,14 @@ class DialectDeclaration:
     def declaration(self) -> FormatDeclaration:
         """Return the format for the registry; its default dialect surveys and describes."""
         default_dialect = self.make_dialect(
-            check_format_options(self.name, self.section, self.options, {}, RowType(()))
+            parse_format_options(self.name, self.section, self.options, {}, RowType(()))
         )
         return FormatDeclaration(
             name=self.name,
             section=self.section,
             introduction=self.introduction,
             options=self.options,
-            check=self._check_options,
+            check=self._parse_options,
             make=self._format,
             survey=partial(survey, default_dialect),
             make_source_extractor=partial(self._source_extractor, default_dialect),
@@ -328,14 +336,14 @@ class DialectDeclaration:
             ddl_of=self.ddl_of,
         )
 
-    def _check_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked_options = check_format_options(
+    def _parse_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+        checked_options = parse_format_options(
             self.name, self.section, self.options, options, columns
         )
         self.check_together(checked_options, columns)
         return checked_options
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
-        checked_options = self._check_options(setup.options, setup.columns)
+        checked_options = self._parse_options(setup.options, setup.columns)
         dialect = self.make_dialect(checked_options)
         return DialectDecoder(dialect, self.section, setup, checked_options, self.default_encoding)

@@ -141,17 +141,17 @@ def drift_in(
     return sightings
 
 
-def drift_by_marks(
+def drift_by_hashes(
     searched_records: SearchedRecords,
-    marks: Int64s,
+    drift_hashes: Int64s,
     *,
     columns: frozenset[str],
     images_of: ImagesOf,
 ) -> dict[DriftedColumn, Sighting]:
-    """Return the drift of records, as `drift_in` does, by the marks of machine code.
+    """Return the drift of records, as `drift_in` does, by the drift hashes of machine code.
 
     Args:
-        marks: int64 [n]; records of a class with the same mark have the same names.
+        drift_hashes: int64 [n]; records of a class with the same hash have the same names.
     """
     sightings: dict[DriftedColumn, Sighting] = {}
     groups = [
@@ -159,7 +159,7 @@ def drift_by_marks(
         for rows in _rows_by_group(
             searched_records.classes.astype(np.int64), searched_records.classes
         ).values()
-        for first, count in zip(*_firsts_and_counts(marks[rows]), strict=True)
+        for first, count in zip(*_firsts_and_counts(drift_hashes[rows]), strict=True)
     ]
     if len(groups) > _GROUPS_MAX:  # such as of images that lack other columns each
         return drift_in(searched_records, columns=columns, images_of=images_of)
@@ -175,10 +175,10 @@ def _images_in(value: bytes, images_of: ImagesOf) -> DocumentImages | None:
     return images_of(document) if isinstance(document, dict) else None
 
 
-def _firsts_and_counts(marks: Int64s) -> tuple[Int64s, Int64s]:
-    if (marks == marks[0]).all():
-        return np.zeros(1, np.int64), np.array([len(marks)])
-    _, firsts, counts = np.unique(marks, return_index=True, return_counts=True)
+def _firsts_and_counts(drift_hashes: Int64s) -> tuple[Int64s, Int64s]:
+    if (drift_hashes == drift_hashes[0]).all():
+        return np.zeros(1, np.int64), np.array([len(drift_hashes)])
+    _, firsts, counts = np.unique(drift_hashes, return_index=True, return_counts=True)
     return firsts, counts
 
 

@@ -160,14 +160,14 @@ class CheckedOptions:
         )
 
 
-def check_format_options(
+def parse_format_options(
     name: str,
     section: str,
     format_options: tuple[Option[Any], ...],
     options: Mapping[str, str],
     columns: RowType,
 ) -> CheckedOptions:
-    """Check the options of a table's format.
+    """Parse and check the options of a table's format.
 
     Args:
         name, section, format_options: the format's `FormatDeclaration.name`, `section`, `options`.
@@ -223,7 +223,7 @@ def column_readings(
             scale=column.data_type.scale,
             required=not column.data_type.nullable or column.name in setup.primary_keys,
             is_key=column.name in setup.primary_keys,
-            is_nullable_key=column.name in setup.primary_keys and setup.traits.takes_null_keys,
+            is_nullable_key=column.name in setup.primary_keys and setup.traits.accepts_null_keys,
         )
         for column in setup.columns
     )

@@ -74,10 +74,10 @@ class OggDialect(dialect.Dialect):
     """The dialect of GoldenGate, whose messages have no types.
 
     Attributes:
-        takes_nulls: whether a column that both images of an update lack counts as null.
+        reads_missing_as_null: whether a column that both images of an update lack counts as null.
     """
 
-    takes_nulls: bool = False
+    reads_missing_as_null: bool = False
 
     def images_of(self, document: dict[str, Any]) -> dialect.DocumentImages | None:
         """See `dialect.Dialect`."""
@@ -160,7 +160,9 @@ class OggDialect(dialect.Dialect):
 
         def after_of(document: Any, row: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
             before, after = document["before"], document["after"]
-            is_unclear[row] |= not self.takes_nulls and _omits_values(before, after, table)
+            is_unclear[row] |= not self.reads_missing_as_null and _omits_values(
+                before, after, table
+            )
             yield row, after
 
         names = [reading.name for reading in table.readings]
@@ -201,7 +203,7 @@ class OggDialect(dialect.Dialect):
         else:
             sent_before = _remove_marks(document["before"])
             sent_after = _remove_marks(document["after"])
-            if not self.takes_nulls and _omits_values(sent_before, sent_after, table):
+            if not self.reads_missing_as_null and _omits_values(sent_before, sent_after, table):
                 omitted_name = _omitted_column(before or {}, after or {}, table)
                 raise UnreadableRecordError(
                     f"column {omitted_name!r} is unchanged and its value was not sent (a "
@@ -308,7 +310,9 @@ OGG_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#goldengate) "
     "describes how the messages are read.",
     options=_OPTIONS,
-    make_dialect=lambda options: OggDialect(takes_nulls=options.values[_COMPRESSED] == "null"),
+    make_dialect=lambda options: OggDialect(
+        reads_missing_as_null=options.values[_COMPRESSED] == "null"
+    ),
     default_encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(change_times, _TIME, lambda columns: parse_times_ms(columns[0])),

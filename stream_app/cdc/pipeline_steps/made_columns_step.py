@@ -23,8 +23,8 @@ from stream_app.cdc.change_batch import (
     ROW_KIND,
     ChangeBatch,
     DecodedBatch,
-    change_schema,
     replace_columns,
+    schema_of_changes,
     with_all_columns,
 )
 from stream_app.cdc.computed.column_functions import (
@@ -57,7 +57,7 @@ class MadeColumnsStep:
     """The step that adds metadata columns and computed columns. Implements `pipeline.Step`.
 
     Attributes:
-        schema: the schema of the rows that come out, `change_schema`.
+        schema: the schema of the rows that come out, `schema_of_changes`.
         primary_keys: the primary keys of the table.
         metadata: name of a column → name of its metadata.
         writer_columns: columns that the table's writer fills; their values here mean nothing.
@@ -217,10 +217,10 @@ def made_columns_step(
         table_setup: the setup of all columns of the table.
 
     Raises:
-        DefinitionError: a function does not take its column.
+        DefinitionError: a function does not accept its column.
     """
     return MadeColumnsStep(
-        schema=change_schema(table_setup.arrow_schema),
+        schema=schema_of_changes(table_setup.arrow_schema),
         primary_keys=table_setup.primary_keys,
         computed_columns=tuple(_computed_columns(made_columns, table_setup.columns, arrow_type_of)),
         metadata=dict(made_columns.metadata),

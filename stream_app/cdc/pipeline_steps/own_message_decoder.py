@@ -36,7 +36,8 @@ class SourceFilter:
 
     Attributes:
         own_names: the names of its source table; empty if unknown, or if records do not name it.
-        others: topics with names of source tables that are not taken; the name may be empty.
+        others: topics with names of source tables that the table does not accept; a name may be
+            empty.
         is_open: whether the job has yet to choose, by the source tables of its first messages.
     """
 
@@ -44,13 +45,13 @@ class SourceFilter:
     others: frozenset[tuple[str, str]] = frozenset()
     is_open: bool = False
 
-    def takes(self, topic: str, name: str) -> bool:
-        """Return whether records of this topic and source table are taken."""
+    def accepts(self, topic: str, name: str) -> bool:
+        """Return whether the table accepts records of this topic and source table."""
         is_other = bool(self.own_names and name) and name not in self.own_names
         return not is_other and (topic, name) not in self.others
 
     def refusal(self, name: str) -> str:
-        """Return the reason why a record is not taken."""
+        """Return the reason why the table does not accept a record."""
         own_tables = ", ".join(sorted(self.own_names)) or "another"
         problem = f"is of the source's table {name}" if name else "does not name its source table"
         return f"{problem}, and the rows of this table are those of {own_tables}"
@@ -91,7 +92,7 @@ class OwnMessageDecoder:
                 raise
         else:
             topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
-            is_own = all(self.source_filter.takes(topic, name) for name in decoded.tables)
+            is_own = all(self.source_filter.accepts(topic, name) for name in decoded.tables)
             if len(decoded.tables) <= 1 and is_own and decoded.last_truncate is None:
                 if decoded.description is not None and decoded.bad.num_rows:
                     # A bad record of another source table must not decide the table's columns.
@@ -139,7 +140,7 @@ class OwnMessageDecoder:
         )
 
     def _foreign_names(self, messages: pa.RecordBatch) -> Mapping[int, str]:
-        """Return messages that are not taken, and the names of their source tables."""
+        """Return messages that the table does not accept, and the names of their source tables."""
         if not self.source_filter.own_names and not self.source_filter.others:
             return {}
         topics = messages.column("topic").to_pylist()
@@ -149,7 +150,7 @@ class OwnMessageDecoder:
             for message_index, (topic, name) in enumerate(
                 zip(topics, self._names(messages), strict=True)
             )
-            if has_value[message_index] and not self.source_filter.takes(topic, name)
+            if has_value[message_index] and not self.source_filter.accepts(topic, name)
         }
 
     def _names(self, messages: pa.RecordBatch) -> list[str]:

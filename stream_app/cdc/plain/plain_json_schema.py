@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.change_batch import schema_of_changes
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.json_message import load_document
@@ -92,7 +92,7 @@ def _headed_json(
         if deletes
         else None,
         key_name=min(primary_key) if len(primary_key) == 1 else "",
-        schema=change_schema(setup.arrow_schema),
+        schema=schema_of_changes(setup.arrow_schema),
         text_keys=_key_name(checked_options, primary_key) if has_text_keys(checked_options) else "",
     )
 

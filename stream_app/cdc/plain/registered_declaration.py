@@ -12,7 +12,7 @@ from stream_app.cdc.json_records.json_options import (
     ENCODING_OPTION,
     SOURCE_COLUMN_OPTIONS,
     CheckedOptions,
-    check_format_options,
+    parse_format_options,
 )
 from stream_app.cdc.message_format import (
     FormatDeclaration,
@@ -89,15 +89,15 @@ class RegisteredDeclaration:
             '"http://registry:8081"`. [Other formats](setup/formats.md#rows-with-a-schema) '
             "describes how the messages are read.",
             options=self.options,
-            check=self._check_options,
+            check=self._parse_options,
             make=self._format,
             survey=self._survey,
             make_source_extractor=self._source_extractor,
             has_times=False,
         )
 
-    def _check_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked_options = check_format_options(self.name, self.name, self.options, options, columns)
+    def _parse_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+        checked_options = parse_format_options(self.name, self.name, self.options, options, columns)
         check_urls(self.name, self.name, self.registries, options)
         check_key_columns(self.name, self.name, checked_options, columns)
         return checked_options
@@ -106,11 +106,11 @@ class RegisteredDeclaration:
         return registry_schemas(self.name, self.name, self.registries, options)
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
-        checked_options = self._check_options(setup.options, setup.columns)
+        checked_options = self._parse_options(setup.options, setup.columns)
         return self.make(self._schemas(setup.options), setup, checked_options)
 
     def _extractor(self, options: Mapping[str, str]) -> RegisteredSourceExtractor:
-        checked_options = self._check_options(options, RowType(()))
+        checked_options = self._parse_options(options, RowType(()))
         key_language: SchemaLanguage[DescribedRows] = (
             TextKeyLanguage() if has_text_keys(checked_options) else self.language
         )

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int32s, Int64s, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
+from stream_app.cdc.change_batch import DecodedBatch, present_values, schema_of_changes
 from stream_app.cdc.column_drift import (
     NO_DRIFT,
     ColumnPolicy,
@@ -141,7 +141,7 @@ class RegisteredRowDecoder:
         )
         self._reads_tables = not setup.traits.merges_shards
         rules = RowRules(
-            schema=change_schema(setup.arrow_schema),
+            schema=schema_of_changes(setup.arrow_schema),
             keep_update_before=setup.keep_update_before,
             cut_reaction=self._policy.cut_reaction,
         )

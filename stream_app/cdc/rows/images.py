@@ -44,7 +44,7 @@ class RowRules:
     """The rules by which the images of a table's records become rows.
 
     Attributes:
-        schema: the schema of the rows, `change_batch.change_schema`.
+        schema: the schema of the rows, `change_batch.schema_of_changes`.
         keep_update_before: whether every update gives -U too.
         before_has_key_only: whether before-images hold nothing but the source's key.
         base64_reason: text after "is not base64": the setting by which decimals are base64.

@@ -70,7 +70,7 @@ class CatchUp(Generic[MessagesT]):
         for resuming_tables in groups.values():
             self._read_missing(resuming_tables.start_offsets, resuming_tables.feeds)
         if not groups:
-            tables.state_file.save()
+            tables.state_file.write()
 
     def _create_held(self, name: str, held_table: HeldTable, *, releases: bool) -> None:
         """Create a table that could not be created earlier; from then on it is held like others.
@@ -90,7 +90,7 @@ class CatchUp(Generic[MessagesT]):
                 tables.held_tables.advance(name, end_offsets)
                 if releases:
                     tables.held_tables.release(name)
-        tables.state_file.save()
+        tables.state_file.write()
 
     def _prepare_resumption(self, feed: TableFeed, held_table: HeldTable) -> Offsets | None:
         """Open a table, and return the offsets at which it resumes; None if it cannot yet."""

@@ -202,7 +202,7 @@ class EpochTables(ABC):
         """
         self.await_next()
         self.fail(feed, error)
-        self.state_file.save()
+        self.state_file.write()
 
     def has_failed(self, feed: TableFeed) -> bool:
         """Return whether the table is held because of a failure, and not only for compactions."""

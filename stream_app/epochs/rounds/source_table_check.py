@@ -158,7 +158,7 @@ class SourceTableCheck:
             return False
         source_tables, records = self._state_file.state.source_tables_of(), counts.records
         verdict = verdict_on(source_tables, records, counts.others)
-        can_leave_out = any(source_filter.takes(*source) for source in verdict.others)
+        can_leave_out = any(source_filter.accepts(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
             raise self._several_tables_error(counts, source_tables)
         if verdict.others:

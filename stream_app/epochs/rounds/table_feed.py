@@ -33,7 +33,7 @@ class TableFeed:
         name: the table's name within the job.
         pipeline_of: makes the pipeline for a schema of the table.
         quarantine_writer: writes the table's bad records.
-        source_check: decides which source table's records are taken; None accepts any.
+        source_check: decides which source table's records the table accepts; None: any.
         evolution: makes the table follow its source; None if it does not follow.
         expectation_judge: judges the records that violate an expectation.
         pace_text: the job's choice of the epochs' length, for snapshots; empty without one.

@@ -55,13 +55,13 @@ class EpochSeconds:
 
     @property
     def as_property(self) -> str:
-        """The parts before the commit, as a property of its snapshot; see `parse_parts`."""
-        parts = {name: round(seconds, 3) for name, seconds in self.by_name.items()}
-        del parts["commit"]
-        return json.dumps(parts)
+        """The parts before the commit, as a property of its snapshot; see `parse_epoch_seconds`."""
+        seconds_by_name = {name: round(seconds, 3) for name, seconds in self.by_name.items()}
+        del seconds_by_name["commit"]
+        return json.dumps(seconds_by_name)
 
 
-def parse_parts(text: str | None) -> Mapping[str, float]:
+def parse_epoch_seconds(text: str | None) -> Mapping[str, float]:
     """Return the parts in a snapshot's property; empty if it cannot be parsed."""
     try:
         return {str(name): float(seconds) for name, seconds in json.loads(text or "{}").items()}
@@ -69,9 +69,9 @@ def parse_parts(text: str | None) -> Mapping[str, float]:
         return {}
 
 
-def format_parts(parts: Mapping[str, float]) -> str:
+def epoch_seconds_text(seconds_by_name: Mapping[str, float]) -> str:
     """Return the parts as text: ``wait 0.00 s, read 0.25 s, …``."""
-    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
+    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in seconds_by_name.items())
 
 
 def epoch_seconds(

@@ -32,22 +32,22 @@ class OriginSplitter:
     Attributes:
         origins: a message format's reader of origins; see `message_format.SourceExtractor.origins`.
         destination_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the
-            reason if no table takes the messages, and None if the job ignores them.
-        takes_unassigned: whether messages without a table are passed on; otherwise the job ignores
-            them, because another job stores them.
+            reason if no table accepts the messages, and None if the job ignores them.
+        accepts_unassigned: whether messages without a table are passed on. Otherwise the job
+            ignores them, because another job stores them.
         forwards_statements: whether messages that may carry statements of the source are passed on.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
     destination_of: Callable[[Origin], int | str | None]
-    takes_unassigned: bool = True
+    accepts_unassigned: bool = True
     forwards_statements: bool = False
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
         origins = self.origins(messages)
         destinations = [self.destination_of(origin) for origin in origins.tables]
-        reasons = dict(origins.unassigned_reasons) if self.takes_unassigned else {}
+        reasons = dict(origins.unassigned_reasons) if self.accepts_unassigned else {}
         # The last origin is NO_TABLE's.
         table_indices = np.full(len(destinations) + 1, _LEFT_OUT, np.int32)
         for code, destination in enumerate(destinations):  # a loop over source tables

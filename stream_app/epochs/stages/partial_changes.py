@@ -15,7 +15,7 @@ from stream_app.cdc.change_batch import (
     BAD_RECORD_SCHEMA,
     MESSAGE_SCHEMA,
     ChangeBatch,
-    change_schema,
+    schema_of_changes,
 )
 from stream_app.model.schema.unchanged_values import MESSAGE_COLUMN, UNCHANGED
 
@@ -27,7 +27,7 @@ _EXTRA_FIELDS = (
 
 def incomplete_schema(arrow_schema: pa.Schema) -> pa.Schema:
     """Return the schema of a block of kind ``INCOMPLETE_CHANGES``, for a table's columns."""
-    return pa.schema([*change_schema(arrow_schema), *_EXTRA_FIELDS])
+    return pa.schema([*schema_of_changes(arrow_schema), *_EXTRA_FIELDS])
 
 
 def is_incomplete(rows: pa.RecordBatch) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.change_batch import schema_of_changes
 from stream_app.epochs.stages.blocks import (
     NEWCOMERS_INDEX,
     STATEMENTS_INDEX,
@@ -114,7 +114,7 @@ class _TableWriter:
         """Write changes; pass other blocks on."""
         columns = arrow_schema(self._table.schema.fields)
         schemas: dict[int, pa.Schema] = {
-            BlockKind.CHANGES: change_schema(columns),
+            BlockKind.CHANGES: schema_of_changes(columns),
             BlockKind.INCOMPLETE_CHANGES: incomplete_schema(columns),
         }
         has_failed = False

@@ -39,7 +39,7 @@ class LocalFileIO:
         try:
             return pa.OSFile(path, "wb")
         except FileNotFoundError:
-            _make_folder(Path(path).parent)
+            _create_folder(Path(path).parent)
             return pa.OSFile(path, "wb")
 
     def sync(self, path: str) -> None:
@@ -161,7 +161,7 @@ def local_path(location: str) -> str:
     )
 
 
-def _make_folder(folder: Path) -> None:
+def _create_folder(folder: Path) -> None:
     """Create a folder, and sync the names of all new folders."""
     new_folders = []
     while not folder.exists():

@@ -265,7 +265,7 @@ class S3FileIO:
         return store, key
 
     def _store(self, bucket: str) -> S3Store:
-        settings = self.options.store_settings(bucket)
+        settings = self.options.settings_of_bucket(bucket)
         client = settings.pop("client_options")
         is_known = self._is_known(bucket)
         retries = _RETRIES if is_known else _FIRST_RETRIES

@@ -109,7 +109,7 @@ class S3Options:
     certificates: bytes | None = field(default=None, repr=False)
     max_attempts: int | None = None
 
-    def store_settings(self, bucket: str) -> dict[str, Any]:
+    def settings_of_bucket(self, bucket: str) -> dict[str, Any]:
         """Return the arguments of obstore's ``S3Store`` for a bucket, without the keys."""
         url = self._endpoint_of(bucket)
         settings = {

@@ -122,7 +122,7 @@ S3 = Store(
         settings=_spark_settings,
         jars="s3a",
     ),
-    takes_lock=True,
+    needs_lock=True,
     advice=(
         "check that the store can be reached from here (s3.endpoint, s3.region) and that its keys "
         "(s3.access-key, s3.secret-key, or AWS's variables) may read and write there; then start "

@@ -120,13 +120,13 @@ class LookupCopies:
             return None
         except BROKEN as error:
             if folder.exists():
-                self.forget(file, error)
+                self.delete_damaged(file, error)
             return None
         with contextlib.suppress(OSError):  # it is read-only, or being deleted
             self._renew(folder)
         return copy
 
-    def make(
+    def create(
         self, file: CopiedFile, rows: Iterable[pa.RecordBatch], hashes_of: HashesOf
     ) -> LookupCopy | None:
         """Copy a data file; None without space. Another task may make the same copy.
@@ -158,7 +158,7 @@ class LookupCopies:
         self.delete_outdated()
         return self._find(file)
 
-    def forget(self, file: CopiedFile, error: Exception) -> None:
+    def delete_damaged(self, file: CopiedFile, error: Exception) -> None:
         """Delete the copy of a data file, which is damaged."""
         _LOG.warning("the local copy of %s is damaged, and deleted: %s", file.path, error)
         self.add_counts({DAMAGED: 1})

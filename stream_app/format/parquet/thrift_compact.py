@@ -83,7 +83,7 @@ def list_members(value: RawValue) -> list[bytes]:
     if value.type_code != _LIST:
         raise ValueError(f"type {value.type_code} is not a list")
     data = value.data
-    count, type_code, byte_offset = _list_header(data, 0)
+    count, type_code, byte_offset = _header_of_list(data, 0)
     bounds = [byte_offset]
     for _ in range(count):
         byte_offset = _end_of_value(data, byte_offset, _member_type(type_code), 0)
@@ -160,7 +160,7 @@ def _zigzag(data: bytes, byte_offset: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), byte_offset
 
 
-def _list_header(data: bytes, byte_offset: int) -> tuple[int, int, int]:
+def _header_of_list(data: bytes, byte_offset: int) -> tuple[int, int, int]:
     """Return the number of members, their type code, and the byte offset of the first one."""
     header = data[byte_offset]
     byte_offset += 1
@@ -198,7 +198,7 @@ def _end_of_value(data: bytes, byte_offset: int, type_code: int, depth: int) -> 
 
 
 def _end_of_list(data: bytes, byte_offset: int, depth: int) -> int:
-    count, member_type, byte_offset = _list_header(data, byte_offset)
+    count, member_type, byte_offset = _header_of_list(data, byte_offset)
     if count > len(data):
         raise ValueError("a list of more members than bytes")
     for _ in range(count):

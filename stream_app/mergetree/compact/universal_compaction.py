@@ -14,11 +14,12 @@ The rules, first match wins (runs are ordered newest first):
    or more.
 
 With `fits_levels` one rule replaces 2 and 3: it keeps the runs above level 0 few enough for the
-levels (`count_by_levels`). Only a job's choice of rules sets it, never a table's options.
+levels (`run_count_by_levels`). Only a job's choice of rules sets it, never a table's options.
 
 Source: Paimon `mergetree/compact/UniversalCompaction.java`, `EarlyFullCompaction.java`,
 `OffPeakHours.java`; there from RocksDB's universal compaction. `size_ratio` is a percentage: 1
-means 1 %. `count_by_levels`: Mathieu, Staelin, Young, Yousefi, "Bigtable Merge Compaction" (2014).
+means 1 %. `run_count_by_levels`: Mathieu, Staelin, Young, Yousefi, "Bigtable Merge
+Compaction" (2014).
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ class UniversalCompaction:
             return PickedRuns(len(run_sizes), max_level, "size amplification")
         if self.fits_levels:
             runs_max = min(max_level, self.run_count_trigger - 1)
-            return picked_runs(run_sizes, max_level, count_by_levels(run_sizes, runs_max), "levels")
+            return picked_runs(
+                run_sizes, max_level, run_count_by_levels(run_sizes, runs_max), "levels"
+            )
         count = extend_by_ratio(run_sizes, 1, ratio)
         if count > 1:
             return picked_runs(run_sizes, max_level, count, "size ratio")
@@ -137,7 +140,7 @@ def extend_by_ratio(run_sizes: Sequence[RunSize], count: int, ratio: int) -> int
     return count
 
 
-def count_by_levels(run_sizes: Sequence[RunSize], runs_max: int) -> int:
+def run_count_by_levels(run_sizes: Sequence[RunSize], runs_max: int) -> int:
     """Return how many runs to take, so that at most `runs_max` remain above level 0, at low cost.
 
     All level-0 files together are a flush. If a flush may be written `w` times, `r` runs have space

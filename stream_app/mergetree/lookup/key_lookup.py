@@ -123,7 +123,7 @@ class KeyLookup:
         order, _ = merge_order(keys, KeyValueLayout(keys.schema, self.layout.key_names))  # step 1
         wanted_keys = WantedKeys(rows_at(keys, order), self.key_at, self.key_of)
         indices: list[Int64s] = []
-        parts: list[pa.RecordBatch] = []
+        row_batches: list[pa.RecordBatch] = []
         wanted_indices = np.asarray(order)
         for tier in lookup_tiers(files, is_ordered_by_age=not self.layout.sequence_fields):
             if not len(wanted_indices):
@@ -131,19 +131,19 @@ class KeyLookup:
             key_indices, rows = self._newest_in_tier(tier, wanted_keys)  # step 2
             is_live = ~retract_mask(rows)  # step 3
             indices.append(wanted_indices[key_indices[is_live]])
-            parts.append(rows if is_live.all() else rows_at(rows, np.flatnonzero(is_live)))
+            row_batches.append(rows if is_live.all() else rows_at(rows, np.flatnonzero(is_live)))
             is_missing = np.ones(len(wanted_indices), np.bool_)
             is_missing[key_indices] = False
             wanted_indices = wanted_indices[is_missing]
             wanted_keys = WantedKeys(
                 rows_at(wanted_keys.batch, np.flatnonzero(is_missing)), self.key_at, self.key_of
             )
-        return self._join(indices, parts)
+        return self._join(indices, row_batches)
 
     def _newest_in_tier(self, tier: Tier, wanted_keys: WantedKeys) -> tuple[Int64s, pa.RecordBatch]:
         """Return each key's newest row in a tier, including deletes, and the keys' indices."""
         indices: list[Int64s] = []
-        parts: list[pa.RecordBatch] = []
+        matched_batches: list[pa.RecordBatch] = []
         for file in reversed(tier):  # the newest is last, and wins ties
             file_range = keys_in(file, wanted_keys, self.key_of)
             if not file_range:
@@ -162,18 +162,18 @@ class KeyLookup:
                     key_indices = key_indices[~is_retract]
                 if len(key_indices):
                     indices.append(key_indices + file_range.start)
-                    parts.append(matched)
-        if not parts:
+                    matched_batches.append(matched)
+        if not matched_batches:
             return np.empty(0, np.int64), self.layout.no_rows
-        candidates, key_indices = pa.concat_batches(parts), np.concatenate(indices)
+        candidates, key_indices = pa.concat_batches(matched_batches), np.concatenate(indices)
         order, is_last = merge_order(candidates, self.layout)
         newest_indices = order[is_last]
         return key_indices[newest_indices], rows_at(candidates, newest_indices)
 
-    def _join(self, indices: list[Int64s], parts: list[pa.RecordBatch]) -> RowsOfKeys:
-        if not parts:
+    def _join(self, indices: list[Int64s], row_batches: list[pa.RecordBatch]) -> RowsOfKeys:
+        if not row_batches:
             return RowsOfKeys(np.empty(0, np.int64), self.layout.no_rows)
-        key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)
+        key_indices, rows = np.concatenate(indices), pa.concat_batches(row_batches)
         order = np.argsort(key_indices, kind="stable")
         return RowsOfKeys(key_indices[order], rows_at(rows, order))
 

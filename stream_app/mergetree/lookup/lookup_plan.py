@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from stream_app.mergetree.levels import parts_by_age
+from stream_app.mergetree.levels import files_of_runs
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 Tier = tuple[DataFileMeta, ...]
@@ -25,30 +25,30 @@ def lookup_tiers(
 ) -> tuple[Tier, ...]:
     """Return files in tiers, newest first. A key in one tier is not looked up in later ones.
 
-    Each file of level 0 and each level above is a part. Parts whose sequence numbers overlap are
-    one tier: writers that ran side by side make such files.
+    Sorted runs whose sequence numbers overlap are one tier: writers that ran side by side make such
+    files.
 
     Args:
         is_ordered_by_age: whether the sequence number alone decides which row of a key is newest.
             Otherwise all files are one tier.
     """
-    parts = parts_by_age(files)
-    if not parts:
+    runs = files_of_runs(files)
+    if not runs:
         return ()
     if not is_ordered_by_age:
-        return (tuple(file for part in parts for file in part),)
-    oldest_of_parts = (min(file.min_sequence_number for file in part) for part in parts)
-    oldest_numbers = list(accumulate(oldest_of_parts, min))
-    newest_numbers = [max(file.max_sequence_number for file in part) for part in parts]
+        return (tuple(file for run in runs for file in run),)
+    oldest_of_runs = (min(file.min_sequence_number for file in run) for run in runs)
+    oldest_numbers = list(accumulate(oldest_of_runs, min))
+    newest_numbers = [max(file.max_sequence_number for file in run) for run in runs]
     newest_numbers_of_rest = list(accumulate(reversed(newest_numbers), max))[::-1]
     tiers: list[Tier] = []
-    tier: Tier = parts[0]
-    for index, part in enumerate(parts[1:], 1):
+    tier: Tier = runs[0]
+    for index, run in enumerate(runs[1:], 1):
         if newest_numbers_of_rest[index] < oldest_numbers[index - 1]:
             tiers.append(tier)
-            tier = part
+            tier = run
         else:
-            tier += part
+            tier += run
     return (*tiers, tier)
 
 

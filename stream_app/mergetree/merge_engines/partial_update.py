@@ -283,7 +283,7 @@ class PartialUpdate:
         kinds = keys.kinds()
         is_retract = retract_kind_mask(kinds)
         is_retract[keys.unmerged_starts] = False
-        if is_retract.any() and not self.rules.takes_retracts:
+        if is_retract.any() and not self.rules.accepts_retracts:
             raise MergeError(OF_PARTIAL_UPDATE.problem, fix=OF_PARTIAL_UPDATE.fix)
         plain = keys.plain
         sequence_indices = keys.rows[plain.ends]

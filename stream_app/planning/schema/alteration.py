@@ -34,7 +34,11 @@ from stream_app.model.schema.iceberg_schema import iceberg_change_problem
 from stream_app.model.schema.table_schema import TableSchema, schema_problems
 from stream_app.model.schema.type_members import changeable_members, with_members
 from stream_app.planning.schema import schema_changes
-from stream_app.planning.schema.option_changes import rename_in_options, set_problem, unset_problem
+from stream_app.planning.schema.option_changes import (
+    problem_of_setting,
+    problem_of_unsetting,
+    rename_in_options,
+)
 
 _OTHER_COLUMN = "add a column of the new type"
 _INNER_OPTIONS = frozenset(
@@ -160,11 +164,15 @@ class _Altering:
             return
         match change:
             case schema_changes.SetOption(key, value):
-                problem = set_problem(self.options, key, value, has_snapshots=self._has_snapshots)
+                problem = problem_of_setting(
+                    self.options, key, value, has_snapshots=self._has_snapshots
+                )
                 self._refuse(problem)
                 self.options[key] = value
             case schema_changes.UnsetOption(key):
-                self._refuse(unset_problem(self.options, key, has_snapshots=self._has_snapshots))
+                self._refuse(
+                    problem_of_unsetting(self.options, key, has_snapshots=self._has_snapshots)
+                )
                 del self.options[key]
             case schema_changes.SetTableComment(comment):
                 self.comment = comment

@@ -28,7 +28,7 @@ _GROUPS = (".sequence-group", ".nested-key")
 """Suffixes of keys that contain column names, and whose values are column names too."""
 
 
-def set_problem(
+def problem_of_setting(
     options: Mapping[str, str], key: str, value: str, *, has_snapshots: bool
 ) -> str | None:
     """Return the reason why an option cannot get this value; None if it can."""
@@ -58,7 +58,9 @@ def _value_problem(options: Mapping[str, str], key: str, value: str) -> str | No
     return None
 
 
-def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) -> str | None:
+def problem_of_unsetting(
+    options: Mapping[str, str], key: str, *, has_snapshots: bool
+) -> str | None:
     """Return the reason why an option cannot be reset to its default; None if it can."""
     if key not in options:
         return f"the table has no option {key!r}"
@@ -79,7 +81,7 @@ def difference_fix(
     fix = f"take {', '.join(difference.key for difference in differences)} out of the configuration"
     for difference in differences:
         # A new number of buckets needs a rewrite of the table, not only an option.
-        if difference.key == BUCKET.key or set_problem(
+        if difference.key == BUCKET.key or problem_of_setting(
             options, difference.key, difference.configured_value, has_snapshots=True
         ):
             return f"{fix}: a table keeps what it was made with"

@@ -29,7 +29,7 @@ class TableShare:
             return None
         return cls(int(match[1]), int(match[2]))
 
-    def takes(self, name: str) -> bool:
+    def accepts(self, name: str) -> bool:
         """Return whether a table belongs to the job's share, ignoring the case of its name."""
         return zlib.crc32(name.lower().encode()) % self.job_count == self.job_number - 1
 

@@ -59,7 +59,7 @@ class SyncRules:
         """Whether two unrelated source tables may get the same name."""
         return not (self.merge_shards and self.case_sensitive)
 
-    def takes(self, origin: Origin) -> bool:
+    def accepts(self, origin: Origin) -> bool:
         """Return whether the job ingests a source table; exclusion precedes inclusion."""
         database = origin.database
         return (
@@ -132,7 +132,7 @@ def decide_target(rules: SyncRules, origin: Origin, targets: Mapping[Origin, str
     """
     names_table = bool(origin.database) or rules.merge_shards
     name = rules.name_of(origin) if names_table else origin.table
-    if not rules.takes(origin) or not (rules.share is None or rules.share.takes(name)):
+    if not rules.accepts(origin) or not (rules.share is None or rules.share.accepts(name)):
         return LEFT_OUT
     if origin not in targets and rules.hides(origin):
         return GhostTable()

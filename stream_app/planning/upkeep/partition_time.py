@@ -202,7 +202,7 @@ def expired_partitions(
     return sorted(old_partitions, key=lambda partition: ",".join(partition.values))[:limit]
 
 
-def drop_batches(
+def batches_to_drop(
     partitions: list[DatedPartition], batch_size: int | None
 ) -> list[list[DatedPartition]]:
     """Return one batch of partitions for each commit; without a size, a single batch."""

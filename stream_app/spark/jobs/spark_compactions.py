@@ -153,7 +153,8 @@ class SparkCompactionQueue:
             ]
             compactions = [queued_request.compaction for queued_request in queued_requests]
             runs_on_driver = (
-                len(compactions) <= _DRIVER_MAX and _read_bytes(compactions) <= self._driver_bytes
+                len(compactions) <= _DRIVER_MAX
+                and _bytes_to_read(compactions) <= self._driver_bytes
             )
             if (
                 len(queued_requests) > 1
@@ -236,7 +237,7 @@ def _compact_on_driver(compaction: QueuedCompaction) -> BucketChange | None:
         return None
 
 
-def _read_bytes(compactions: Sequence[QueuedCompaction]) -> int:
+def _bytes_to_read(compactions: Sequence[QueuedCompaction]) -> int:
     """Return the number of bytes that compactions read, lookups of older rows included."""
     sizes_above = (file.file_size for _, request in compactions for file in request.files_above)
     return sum(map(_size, compactions)) + sum(sizes_above)

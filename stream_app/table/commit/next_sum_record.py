@@ -49,14 +49,14 @@ def with_sum_record(
     if changes.next_sum_record is not None:
         record = changes.next_sum_record(base_record)
     else:
-        record = _record_after_commit(base_record, table, snapshot.commit_kind, changes)
+        record = _sum_record_after_commit(base_record, table, snapshot.commit_kind, changes)
     if record is None:  # later snapshots count from this one
         record = SumRecord(origin=snapshot.snapshot_id, partitions={})
     properties = {**(snapshot.properties or {}), ROW_SUM_PROPERTY: encode_record(record)}
     return replace(snapshot, properties=properties)
 
 
-def _record_after_commit(
+def _sum_record_after_commit(
     base_record: SumRecord, table: FileStoreTable, commit_kind: CommitKind, changes: CommitChanges
 ) -> SumRecord | None:
     """Return the record after a commit; None if it cannot be known."""

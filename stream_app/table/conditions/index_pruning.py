@@ -148,14 +148,18 @@ class _FileIndexTest:
     def possible_rows(self, condition: tree.Predicate, *, negated: bool = False) -> PossibleRows:
         """Return the rows that may pass a condition, or its negation."""
         match condition:
-            case tree.Not(part):
-                return self.possible_rows(part, negated=not negated)
-            case tree.And(parts):
-                rows_of_parts = [self.possible_rows(part, negated=negated) for part in parts]
-                return _any_of(rows_of_parts) if negated else _all_of(rows_of_parts)
-            case tree.Or(parts):
-                rows_of_parts = [self.possible_rows(part, negated=negated) for part in parts]
-                return _all_of(rows_of_parts) if negated else _any_of(rows_of_parts)
+            case tree.Not(child):
+                return self.possible_rows(child, negated=not negated)
+            case tree.And(children):
+                rows_of_children = [
+                    self.possible_rows(child, negated=negated) for child in children
+                ]
+                return _any_of(rows_of_children) if negated else _all_of(rows_of_children)
+            case tree.Or(children):
+                rows_of_children = [
+                    self.possible_rows(child, negated=negated) for child in children
+                ]
+                return _all_of(rows_of_children) if negated else _any_of(rows_of_children)
             case tree.Always(column, truth) if truth is negated:
                 return BitMap()
             case tree.Always(column):

@@ -15,7 +15,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.iceberg_metadata import (
-    MARK,
+    DELTA_MANIFEST_LIST,
     EntryStatus,
     IcebergManifest,
     IcebergMetadata,
@@ -69,7 +69,7 @@ class VersionUpdatePlanner:
     def exists(self, iceberg_snapshot: IcebergSnapshot) -> bool:
         """Return whether Paimon has this very snapshot; a rollback may have reused its number."""
         delta_list = self.table.snapshots.delta_list(iceberg_snapshot.snapshot_id)
-        return delta_list == iceberg_snapshot.mark is not None
+        return delta_list == iceberg_snapshot.delta_manifest_list is not None
 
     def delta_update(
         self, base_metadata: IcebergMetadata, snapshot: Snapshot
@@ -115,7 +115,7 @@ class VersionUpdatePlanner:
                 base_metadata.snapshots if base_metadata is not None and is_of_table else ()
             )
             if iceberg_snapshot.snapshot_id < snapshot.snapshot_id
-            and (self.exists(iceberg_snapshot) or iceberg_snapshot.mark in tagged)
+            and (self.exists(iceberg_snapshot) or iceberg_snapshot.delta_manifest_list in tagged)
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
         return VersionUpdate(
@@ -141,7 +141,7 @@ def snapshot_summary(
     *,
     merges_by_key: bool,
 ) -> dict[str, str]:
-    """Return the summary of an update: operation, counts and the mark of Paimon's snapshot."""
+    """Return the summary of an update: operation, counts and Paimon's delta manifest list."""
     data_manifests = [
         manifest for manifest in manifests if manifest.content is ManifestContent.DATA
     ]
@@ -187,4 +187,4 @@ def snapshot_summary(
         keeps_rows=keeps_rows,
     )
     texts = {name: str(count) for name, count in counts.items()}
-    return {"operation": operation_name, **texts, MARK: snapshot.delta_manifest_list}
+    return {"operation": operation_name, **texts, DELTA_MANIFEST_LIST: snapshot.delta_manifest_list}

@@ -87,7 +87,7 @@ def check_same_end(state: TableState, epoch: int, source_end: str) -> None:
     )
 
 
-def check_not_read_before(table: FileStoreTable, start: Offsets, *, takes_repeats: bool) -> None:
+def check_not_read_before(table: FileStoreTable, start: Offsets, *, accepts_repeats: bool) -> None:
     """Check that a job without an epoch in the table reads no records that the table already has.
 
     If a repeated record would count twice, the job must not begin. Otherwise the rows end up
@@ -95,7 +95,7 @@ def check_not_read_before(table: FileStoreTable, start: Offsets, *, takes_repeat
 
     Args:
         start: the offsets at which the job begins.
-        takes_repeats: whether ``stream.repeated-records = store`` is set.
+        accepts_repeats: whether ``stream.repeated-records = store`` is set.
 
     Raises:
         CheckpointError: the records are in the table, and the job must not store them again.
@@ -112,7 +112,7 @@ def check_not_read_before(table: FileStoreTable, start: Offsets, *, takes_repeat
         "checkpoint; "
         f"{_effect_of_repeats(schema)}"
     )
-    if not takes_repeats and (
+    if not accepts_repeats and (
         schema.merge_rules.counting_columns or not schema.kind_traits.merges_by_key
     ):
         raise CheckpointError(

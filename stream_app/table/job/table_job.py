@@ -96,7 +96,7 @@ class TableJob:
     Attributes:
         executor_of: makes the executor of the table's compactions.
         is_stopping: returns whether the job is to end.
-        takes_repeats: whether to store records again that the table has from another job.
+        accepts_repeats: whether to store records again that the table has from another job.
         policy_bounds: the bounds for `CompactCoordinator.adapt`; None: the table's options are the
             rules.
         identifier: the commit identifier of a job without epochs; None: each epoch's number.
@@ -109,7 +109,7 @@ class TableJob:
     table: FileStoreTable
     executor_of: Callable[[FileStoreTable], CompactExecutor]
     is_stopping: Callable[[], bool] = lambda: False
-    takes_repeats: bool = False
+    accepts_repeats: bool = False
     identifier: int | None = None
     policy_bounds: PolicyBounds | None = None
     upkeep: TableMaintenance = field(init=False)
@@ -153,7 +153,7 @@ class TableJob:
             CheckpointError: the table has them, and would count them twice.
         """
         if self.last_epoch < 0:
-            check_not_read_before(self.table, start, takes_repeats=self.takes_repeats)
+            check_not_read_before(self.table, start, accepts_repeats=self.accepts_repeats)
 
     @property
     def last_epoch(self) -> int:

@@ -115,7 +115,7 @@ class KeyIndexBuilder:
             map_in_threads(self.threads, split.add, self._files(coded_buckets))
             split.finish()
             for share in missing_shares:
-                self._save(split.keys_of(share), share, coded_buckets)
+                self._write_share(split.keys_of(share), share, coded_buckets)
 
     def _files(self, coded_buckets: CodedBuckets) -> list[KeyFile]:
         """Return the files to read, without buckets whose files are all older than the TTL."""
@@ -133,9 +133,9 @@ class KeyIndexBuilder:
         }
         return [file for file in files if file.bucket_code in young_codes]
 
-    def _check_size(self, parts: Sequence[pa.RecordBatch]) -> None:
+    def _check_size(self, key_batches: Sequence[pa.RecordBatch]) -> None:
         """Check the size of a string column, which Arrow limits to 2 GiB."""
-        if len(parts) > 1:
+        if len(key_batches) > 1:
             raise UnsupportedTableError(
                 f"the keys of one of {len(self.share_files)} shares of the index have more than 2 "
                 "GiB",
@@ -144,11 +144,11 @@ class KeyIndexBuilder:
                 "needs more buckets",
             )
 
-    def _save(
-        self, parts: Sequence[pa.RecordBatch], share: int, coded_buckets: CodedBuckets
+    def _write_share(
+        self, key_batches: Sequence[pa.RecordBatch], share: int, coded_buckets: CodedBuckets
     ) -> None:
-        self._check_size(parts)
-        rows = parts[0] if parts else self.key_reader.no_keys()
+        self._check_size(key_batches)
+        rows = key_batches[0] if key_batches else self.key_reader.no_keys()
         keys, bucket_codes = self.key_reader.newest_buckets(rows)
         used_codes, share_codes = np.unique(bucket_codes, return_inverse=True)
         share_buckets = CodedBuckets()
@@ -158,4 +158,6 @@ class KeyIndexBuilder:
         share_buckets.count(bucket_codes, 1)
         files = self.share_files[share]
         files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files.save(layer_of(keys, bucket_codes), share_buckets, None, layer_snapshot(self.snapshot))
+        files.write(
+            layer_of(keys, bucket_codes), share_buckets, None, layer_snapshot(self.snapshot)
+        )

@@ -122,7 +122,7 @@ class KeyIndexes:
         with share_files.locked():
             key_index = self._open(share_files, target)
             if key_index is None:
-                share_files.keep([])
+                share_files.delete_others([])
                 with locked_folder(self.folder):
                     self._key_index_builder(target).build()
                 key_index = self._open(share_files, target, is_new=True)
@@ -155,7 +155,7 @@ class KeyIndexes:
             if not chain or (not is_new and self._is_too_old(share_files, chain[0])):
                 continue
             try:
-                key_index = KeyIndex(*share_files.load(chain))
+                key_index = KeyIndex(*share_files.read(chain))
                 return self._advance(share_files, key_index, chain, target)
             except (FileNotFoundError, CorruptFileError, pa.ArrowInvalid):
                 continue  # a snapshot in between has expired, or a layer is damaged
@@ -205,7 +205,7 @@ class KeyIndexes:
             return None
         keys, bucket_codes = self._changed_keys(share_files.share, key_index, changing_snapshots)
         layer = key_index.move(keys, key_index.find(keys), bucket_codes)
-        self._save(share_files, key_index, layer, spans, layer_snapshot(target))
+        self._write_layer(share_files, key_index, layer, spans, layer_snapshot(target))
         return key_index
 
     def _changed_keys(
@@ -246,7 +246,7 @@ class KeyIndexes:
         rows = pa.concat_batches([key_reader.no_keys(), *batches])
         return key_reader.newest_buckets(rows, key_index.find)
 
-    def _save(
+    def _write_layer(
         self,
         share_files: ShareFiles,
         key_index: KeyIndex,
@@ -263,8 +263,8 @@ class KeyIndexes:
             start = spans[first_merged_index].start
             layer = merged_layer(key_index.layers[first_merged_index:], is_lowest=start is None)
             key_index.layers[first_merged_index:] = [layer]
-        saved_span = share_files.save(layer, key_index.coded_buckets, start, end)
-        share_files.keep([*spans[:first_merged_index], saved_span])
+        written_span = share_files.write(layer, key_index.coded_buckets, start, end)
+        share_files.delete_others([*spans[:first_merged_index], written_span])
 
     @property
     def _threads(self) -> int:

@@ -116,8 +116,8 @@ class ShareFiles:
         """Return the version ranges of the existing layers."""
         return [_span(path) for path in self.folder.glob("*" + _SUFFIX)]
 
-    def load(self, spans: Sequence[LayerSpan]) -> tuple[list[KeyLayer], CodedBuckets]:
-        """Load layers, and the buckets that the last of them records.
+    def read(self, spans: Sequence[LayerSpan]) -> tuple[list[KeyLayer], CodedBuckets]:
+        """Read layers, and the buckets that the last of them records.
 
         Raises:
             OSError, pa.ArrowInvalid: a layer is missing or damaged.
@@ -132,7 +132,7 @@ class ShareFiles:
             coded_buckets = CodedBuckets.of_bytes(rows.schema.metadata[_BUCKETS_KEY])
         return layers, coded_buckets
 
-    def save(
+    def write(
         self,
         layer: KeyLayer,
         coded_buckets: CodedBuckets,
@@ -162,7 +162,7 @@ class ShareFiles:
         temporary_path.replace(path)
         return span
 
-    def keep(self, spans: Sequence[LayerSpan]) -> None:
+    def delete_others(self, spans: Sequence[LayerSpan]) -> None:
         """Delete the layers of other spans. A process that has mapped a layer can still read it."""
         live_paths = {self._path(span) for span in spans}
         for path in self.folder.iterdir():

@@ -100,7 +100,7 @@ class TableKeyReader:
         """
         entry = file.entry
         bucket_files = self.table.bucket_files(
-            entry.partition, entry.bucket, columns=self._read_type, system_columns=SYSTEM_COLUMNS
+            entry.partition, entry.bucket, columns=self._type_to_read, system_columns=SYSTEM_COLUMNS
         )
         vectors = self.vectors.get(entry.bucket_id, {})
         for rows in replace(bucket_files, vectors=vectors).read(entry.file):
@@ -132,7 +132,7 @@ class TableKeyReader:
             yield share, batch if is_in_share.all() else batch.filter(pa.array(is_in_share))
 
     @property
-    def _read_type(self) -> RowType:
+    def _type_to_read(self) -> RowType:
         """The columns of the index's key and of the key in the bucket."""
         schema = self.table.schema
         names = [

@@ -19,7 +19,7 @@ from stream_app.table.compact.append.bucketed_append import (
 )
 from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinator
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind import TableKind, write_of_counts
+from stream_app.table.kinds.table_kind import TableKind, bucket_count_write_factory
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
 from stream_app.table.write.bucket_assigner import BucketUnawareAssigner, FixedBucketAssigner
 
@@ -41,7 +41,7 @@ def _bucket_writer(
     )
 
 
-_TABLE_WRITE = write_of_counts(_bucket_writer)
+_TABLE_WRITE = bucket_count_write_factory(_bucket_writer)
 
 APPEND_KIND = TableKind(
     bucket_assigner=lambda table, _: BucketUnawareAssigner(table.schema),

@@ -33,7 +33,7 @@ from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinato
 from stream_app.table.compact.keyed.keyed_compaction import rewrite_keyed
 from stream_app.table.compact.keyed.keyed_manager import keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind import TableKind, write_of_counts
+from stream_app.table.kinds.table_kind import TableKind, bucket_count_write_factory
 from stream_app.table.lookup.bucket_row_lookup import BucketRowLookup
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBucketAssigner
@@ -102,7 +102,7 @@ def _due_compactions(
 KEYED_KIND = TableKind(
     bucket_assigner=lambda table, basis: FixedBucketAssigner(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
-    table_write=write_of_counts(_bucket_writer),
+    table_write=bucket_count_write_factory(_bucket_writer),
     coordinator=lambda table, executor: BucketCoordinator(table, executor, keyed_manager),
     due_compactions=_due_compactions,
     rewrite=rewrite_keyed,

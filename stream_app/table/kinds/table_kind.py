@@ -61,7 +61,7 @@ class TableWriteFactory(Protocol):
         ...
 
 
-def write_of_counts(bucket_writer: BucketWriterFactory) -> TableWriteFactory:
+def bucket_count_write_factory(bucket_writer: BucketWriterFactory) -> TableWriteFactory:
     """Return the factory of task writers for a kind that needs only the bucket counts."""
 
     def make(table: FileStoreTable, next_sequence_number: int, basis: BucketBasis) -> TableWrite:

@@ -118,7 +118,7 @@ class LookupReader:
         )
         assert self.copies is not None, "without copies another source is chosen"
         copy = self.copies.find(copied_file)
-        copy = copy or self.copies.make(copied_file, bucket_files.read(file), self._hashes)
+        copy = copy or self.copies.create(copied_file, bucket_files.read(file), self._hashes)
         hashes = self._hashes(self._keys().batch)
         try:
             if copy is not None:
@@ -131,7 +131,7 @@ class LookupReader:
                     next_position = int(positions[-1]) + 1
                 return
         except BROKEN as error:
-            self.copies.forget(copied_file, error)
+            self.copies.delete_damaged(copied_file, error)
         for batch, positions in self._rows_of_parts(file):
             is_unread = positions >= next_position
             yield batch.filter(pa.array(is_unread)), positions[is_unread]

@@ -112,7 +112,7 @@ class SplitRead:
             merge_reader = self._reader_of_wanted_keys(
                 self._bucket_files(split, vectors, merged_parts, system_columns)
             )
-            layout = self.table.layout(self._read_columns(), system_columns=system_columns)
+            layout = self.table.layout(self._columns_to_read(), system_columns=system_columns)
             for batch in merged_section(section, layout, self.table.merge_function, merge_reader):
                 yield batch if self.shows_row_kinds else without_deletes(batch)
 
@@ -137,7 +137,7 @@ class SplitRead:
         bucket_files = self.table.bucket_files(
             split.partition,
             split.bucket,
-            columns=self._read_columns(),
+            columns=self._columns_to_read(),
             system_columns=system_columns,
             part_filter=part_filter,
         )
@@ -176,7 +176,7 @@ class SplitRead:
         names = {file.file_name for file in split.files}
         return self.table.deletion_vector_files.read_bucket(split.index_entries, names)
 
-    def _read_columns(self) -> RowType:
+    def _columns_to_read(self) -> RowType:
         """Return the requested columns and those that the merge needs, in the table's order."""
         schema = self.table.schema
         if self.columns is None:

@@ -35,7 +35,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.upkeep.partition_time import (
     DatedPartition,
     PartitionTimeReader,
-    drop_batches,
+    batches_to_drop,
     expired_partitions,
     partition_time_reader,
 )
@@ -140,7 +140,7 @@ class ExpirePartitions:
             CommitError: other writers won every race; the next expiry drops the rest.
         """
         commit_user = f"expire-partitions-{uuid.uuid4()}"
-        for batch in drop_batches(list(expiry.partitions), self.retention.batch_size):
+        for batch in batches_to_drop(list(expiry.partitions), self.retention.batch_size):
             dropped_partitions = self._drop(commit_user, batch)
             if dropped_partitions is not None:
                 yield dropped_partitions

@@ -114,7 +114,7 @@ class HiddenChangesOfBucket:
             CorruptFileError: a file cannot be read.
         """
         indices: list[Int64s] = [np.empty(0, np.int64)]
-        parts = [self.table.layout().no_rows]
+        row_batches = [self.table.layout().no_rows]
         files = [self._file(entry) for entry in self._bucket_entries()]
         file_rows = (
             file.rows for file in files if start_min is None or file.newest_start >= start_min
@@ -122,8 +122,8 @@ class HiddenChangesOfBucket:
         for rows in (*file_rows, *self._numbered_rows()):
             key_indices, row_indices = rows_with_keys(keys, rows, keys.schema.names)
             indices.append(key_indices)
-            parts.append(rows_at(rows, row_indices))
-        return RowsOfKeys(np.concatenate(indices), pa.concat_batches(parts))
+            row_batches.append(rows_at(rows, row_indices))
+        return RowsOfKeys(np.concatenate(indices), pa.concat_batches(row_batches))
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Gather the changes in memory, until `finish` writes them."""
@@ -149,9 +149,9 @@ class HiddenChangesOfBucket:
         ]
         return (*(entries[index].as_delete() for index in merged_indices), *new_entries)
 
-    def _newest_changes(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    def _newest_changes(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Return the newest change of each start, in order, without changes that are too old."""
-        rows = pa.concat_batches(parts)
+        rows = pa.concat_batches(batches)
         order, last = merge_order(rows, self.table.layout())
         rows = rows_at(rows, order[last])
         starts = rows.column(self.history_columns.valid_from)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stream_app.app.cli.verbs.upkeep.alter import schema_changes
 from stream_app.catalog.rest.rest_connection import merge_options
-from stream_app.catalog.rest.schema_change_json import change_object
+from stream_app.catalog.rest.schema_change_json import json_of_change
 from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.planning.commit.partition_statistics import partition_statistics
@@ -29,7 +29,7 @@ def _changes(case: Case) -> str:
     for line in case.input_lines:
         name, *values = shlex.split(line)
         for change in schema_changes([(name, values[0] if values else [])]):
-            lines.append(json.dumps(change_object(change)))
+            lines.append(json.dumps(json_of_change(change)))
     return "\n".join(lines)
 
 

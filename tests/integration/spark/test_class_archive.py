@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.launch.class_archive import archive_path, class_archive, make_class_archive
+from stream_app.app.launch.class_archive import archive_path, class_archive, create_class_archive
 from stream_app.app.launch.jars import spark_home
 from stream_app.app.launch.spark_submit import submit_command
 from tests.support.engines.fast_jvm import fast_jvm
@@ -18,7 +18,7 @@ from tests.support.jobs.ingest_process import IngestProcess, job_conf
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_job_starts_from_the_archive(tmp_path: Path) -> None:
-    archive = make_class_archive(spark_home())
+    archive = create_class_archive(spark_home())
     assert class_archive(spark_home()) == archive
     assert f"-XX:SharedArchiveFile={archive}" in " ".join(submit_command("ingest.py", [], {}))
     (tmp_path / "in").mkdir()

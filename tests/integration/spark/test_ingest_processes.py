@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_or_empty
-from stream_app.epochs.stages.epoch_seconds import parse_parts
+from stream_app.epochs.stages.epoch_seconds import parse_epoch_seconds
 from stream_app.fileio.counted_file_io import REQUEST_KINDS
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.model.snapshot import PACE_PROPERTY, SECONDS_PROPERTY, SOURCE_TIME_PROPERTY
@@ -179,9 +179,14 @@ def _check_page(harness: JobHarness, port: int) -> None:
     times = [int(p[SOURCE_TIME_PROPERTY]) for p in written if SOURCE_TIME_PROPERTY in p]
     assert len(times) > 1
     assert times == sorted(times)
-    parts = [parse_parts(properties[SECONDS_PROPERTY]) for properties in of_epochs]
-    assert len(parts) == len(times)
-    assert all(sum(part.values()) > part["read"] + part["decode"] > 0 for part in parts)
+    seconds_of_epochs = [
+        parse_epoch_seconds(properties[SECONDS_PROPERTY]) for properties in of_epochs
+    ]
+    assert len(seconds_of_epochs) == len(times)
+    assert all(
+        sum(seconds.values()) > seconds["read"] + seconds["decode"] > 0
+        for seconds in seconds_of_epochs
+    )
 
 
 def _check_metrics(harness: JobHarness, port: int) -> None:

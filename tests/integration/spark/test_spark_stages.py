@@ -20,7 +20,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, change_schema
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, schema_of_changes
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.epochs.stages.blocks import BlockKind, bad_records_of, task_addresses
@@ -59,7 +59,7 @@ class Collected:
     def __call__(self, messages: DataFrame, _: int) -> None:
         self.epochs += 1
         self.read_tasks.append(messages.rdd.getNumPartitions())
-        schema = change_schema(arrow_schema(self.plan.table_plans[0].table.schema.fields))
+        schema = schema_of_changes(arrow_schema(self.plan.table_plans[0].table.schema.fields))
         tasks: dict[tuple[bytes, int], set[int]] = defaultdict(set)
         for row in route_blocks(messages, self.plan).mapInArrow(_numbered, _NUMBERED).collect():
             block = pa.py_buffer(bytes(row.block))

@@ -114,7 +114,7 @@ def test_the_doctor_reports_a_missing_right_and_a_wrong_password(
         observations = [
             observation
             for observation in examination.observations()
-            if observation.part == "broker"
+            if observation.subject == "broker"
         ]
         [problem] = [
             observation for observation in observations if observation.level is Severity.PROBLEM

@@ -98,7 +98,7 @@ def test_a_job_begins_behind_the_records_that_its_table_has(tmp_path: Path) -> N
 
 
 def test_a_job_stores_messages_again_on_request(tmp_path: Path) -> None:
-    tables, runner = after_a_loss(tmp_path, takes_repeats=True), EpochHere()
+    tables, runner = after_a_loss(tmp_path, accepts_repeats=True), EpochHere()
     assert run(tables.started(runner), tables, runner) is None
     assert contents(tables) == [
         by_content(tables.expected_rows()[0]),
@@ -130,7 +130,7 @@ def test_tables_of_a_database_that_would_count_twice_are_held(
     assert contents(tables) == before
     assert tables.state().held_tables.keys() == {"b"}
 
-    tables.takes_repeats = True
+    tables.accepts_repeats = True
     runner.topics = [
         to_batch for epoch in (0, 1) for to_batch in tables.messages(epoch).to_batches()
     ]

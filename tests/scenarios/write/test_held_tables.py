@@ -213,7 +213,7 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
     run(committer, tables, runner, 1)
     rival = TwoTables.__new__(TwoTables)
     rival.folder, rival.tables, rival.query = tmp_path / "other", tables.tables, "another job"
-    rival.sent, rival.takes_repeats = [], True
+    rival.sent, rival.accepts_repeats = [], True
     rival.send([{"k": 3, "v": f"other {number}"} for number in range(30)], [])
     stranger = rival.started(EpochHere())
     stranger.process_epoch(rival.messages(0).combine_chunks().to_batches(), 0)

@@ -88,8 +88,8 @@ class Case:
         return kind, {"k": key, "g": sequence, "v": values[step % 2]}
 
 
-def takes_retracts(function: str) -> bool:
-    return AGGREGATE_FUNCTIONS[function].takes_retracts
+def accepts_retracts(function: str) -> bool:
+    return AGGREGATE_FUNCTIONS[function].accepts_retracts
 
 
 CASES = {
@@ -99,7 +99,7 @@ CASES = {
     for engines, functions in ((ENGINES, [*AGGREGATE_FUNCTIONS]), (WITHOUT_FUNCTION, [None]))
     for name, options in engines.items()
     for function in functions
-    for nullable in ((True, False) if function is None or takes_retracts(function) else (True,))
+    for nullable in ((True, False) if function is None or accepts_retracts(function) else (True,))
     if function != "primary-key"
 }
 HISTORIES = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from stream_app.app.launch.class_archive import make_class_archive
+from stream_app.app.launch.class_archive import create_class_archive
 from stream_app.app.launch.jars import spark_home
 
 FAST_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -20,5 +20,5 @@ def fast_jvm() -> str:
 
     Making the archive runs Spark, so only what is about to start a job calls this.
     """
-    make_class_archive(spark_home())
+    create_class_archive(spark_home())
     return FAST_JVM

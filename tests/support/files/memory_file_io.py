@@ -78,7 +78,7 @@ class MemoryFileIO:
         with self._lock:
             for folder in self._folders:
                 if folder not in files._folders:
-                    files._make_folder(folder)
+                    files._create_folder(folder)
             for path, deleted in self._deleted.items():
                 if path not in self._files and is_back(path):
                     files._put(path, deleted, is_synced=True)
@@ -188,18 +188,18 @@ class MemoryFileIO:
     def _put(self, path: str, data: bytearray | bytes, *, is_synced: bool) -> _File:
         folder, _, name = path.rpartition("/")
         if folder not in self._folders:
-            self._make_folder(folder)
+            self._create_folder(folder)
         self._folders[folder][name] = None
         file = _File(data, bytes(data) if is_synced else None, self.clock.now_ms())
         self._files[path] = file
         return file
 
-    def _make_folder(self, folder: str) -> None:
+    def _create_folder(self, folder: str) -> None:
         self._folders[folder] = {}
         if folder:
             above, _, name = folder.rpartition("/")
             if above not in self._folders:
-                self._make_folder(above)
+                self._create_folder(above)
             self._folders[above][name] = None
 
     def _status(self, folder: str, name: str) -> FileStatus:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.change_batch import schema_of_changes
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.bucket_id import BucketId
@@ -74,7 +74,7 @@ class CrossPartitionJob:
 
     def rows(self, changes: Sequence[Change]) -> pa.RecordBatch:
         """Changes as the rows of a format."""
-        schema = change_schema(arrow_schema(self.table.schema.fields))
+        schema = schema_of_changes(arrow_schema(self.table.schema.fields))
         kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
         columns = [
             pa.array([row.get(name) for _, row in changes], schema.field(name).type)

@@ -88,14 +88,14 @@ class TwoTables:
     Attributes:
         query: the id of the streaming query.
         orders: options of the first table.
-        takes_repeats: see `TableJob`.
+        accepts_repeats: see `TableJob`.
         sent: epoch by epoch, the rows of each topic.
     """
 
     folder: Path
     query: str = "the job"
     orders: Mapping[str, Any] = field(default_factory=lambda: {"bucket": 2})
-    takes_repeats: bool = False
+    accepts_repeats: bool = False
     tables: list[FileStoreTable] = field(init=False)
     sent: list[Mapping[str, Sequence[Row]]] = field(default_factory=list)
 
@@ -136,7 +136,7 @@ class TwoTables:
             )
             feed = TableFeed(
                 name=TOPICS[number],
-                table_job=TableJob(seen, CompactHere, takes_repeats=self.takes_repeats),
+                table_job=TableJob(seen, CompactHere, accepts_repeats=self.accepts_repeats),
                 pipeline_of=_pipeline_of,
                 quarantine_writer=QuarantineWriter(quarantine, bad_records_max),
                 listener=Reports(ends_at[number]),

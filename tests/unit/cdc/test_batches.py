@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.table_setup.format_pipeline import format_pipeline
-from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA, change_schema
+from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA, schema_of_changes
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
@@ -34,7 +34,7 @@ def insert(key: int, text: str = '"x"') -> str:
 def test_counts_and_schemas(values: list[str | None], rows: int, bad: int, skipped: int) -> None:
     decoded = a_format(COLUMNS).decode(messages(*values))
     assert decoded.changes.rows.num_rows == rows
-    assert decoded.changes.rows.schema == change_schema(arrow_schema(parse_columns(COLUMNS)))
+    assert decoded.changes.rows.schema == schema_of_changes(arrow_schema(parse_columns(COLUMNS)))
     decoded.changes.rows.validate(full=True)
     assert decoded.changes.message_indices.dtype == "int32"
     assert decoded.bad.num_rows == bad

@@ -79,7 +79,7 @@ def test_the_next_start_reads_the_whole_state(tmp_path: Path) -> None:
     assert read_state(folder) is None
     file = JobStateFile(folder)
     file.state = WHOLE
-    file.save()
+    file.write()
     assert JobStateFile(folder).state == WHOLE
 
 
@@ -87,7 +87,7 @@ def test_the_names_of_a_held_table_stay_in_the_file(tmp_path: Path) -> None:
     """A later version of stream_app reads them, so a renamed field keeps its stored name."""
     file = JobStateFile(a_folder(tmp_path))
     file.state = WHOLE
-    file.save()
+    file.write()
     document = json.loads((tmp_path / "job_state.json").read_text())
     assert document["held"]["items"] == {
         "since_epoch": 3,

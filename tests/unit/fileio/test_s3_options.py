@@ -82,7 +82,7 @@ def test_the_path_style_decides_where_the_url_has_the_bucket(
 ) -> None:
     arguments = {"s3.endpoint": endpoint, "s3.path.style.access": path_style and "true"}
     options = s3_options({key: value for key, value in arguments.items() if value}, {})
-    settings = options.store_settings("b")
+    settings = options.settings_of_bucket("b")
     assert settings.get("aws_endpoint_url_s3") == url
     assert settings["virtual_hosted_style_request"] == virtual_host
     assert settings["client_options"] == {"allow_http": (url or "").startswith("http:")}

@@ -57,7 +57,7 @@ def file_at(
 
 
 def made_copy(copies: LookupCopies, path: str) -> LookupCopy | None:
-    return copies.make(file_at(path), rows(250), hashes_of)
+    return copies.create(file_at(path), rows(250), hashes_of)
 
 
 def findings_of(copy: LookupCopy, *keys: int) -> list[tuple[int, str]]:
@@ -89,7 +89,7 @@ def test_all_tasks_of_a_machine_share_a_copy(tmp_path: Path) -> None:
         yield from rows(250)
         assert made_copy(theirs, "a") is not None
 
-    copy = ours.make(file_at("a"), rows_beside_another_task(), hashes_of)
+    copy = ours.create(file_at("a"), rows_beside_another_task(), hashes_of)
     assert copy is not None
     assert findings_of(copy, 8) == [(8, "v8"), (9, "v9")]
     assert len(folders(ours)) == 1
@@ -129,7 +129,7 @@ def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Pa
         "from tests.unit.filestore.test_lookup_copies import *\n"
         f"copies = copies_in(Path({str(tmp_path)!r}))\n"
         "def killed():\n    yield from rows(200)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "copies.make(file_at('a'), killed(), hashes_of)\n"
+        "copies.create(file_at('a'), killed(), hashes_of)\n"
     )
     root = Path(__file__).parents[3]
     result = subprocess.run([sys.executable, "-c", script], cwd=root, check=False)

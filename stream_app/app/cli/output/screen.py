@@ -27,7 +27,7 @@ from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import visible_text
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, TROUBLE, ListChoice
-from stream_app.epochs.stages.epoch_seconds import format_parts, parse_parts
+from stream_app.epochs.stages.epoch_seconds import epoch_seconds_text, parse_epoch_seconds
 from stream_app.errors import StreamAppError
 from stream_app.model.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
@@ -212,9 +212,11 @@ def detail_of(site: Site, name: str) -> RenderableType:
 def _epoch_parts(snapshots: Sequence[Snapshot]) -> Iterator[str]:
     """Yield the seconds of each part of an epoch that precedes its commit."""
     for snapshot in snapshots:
-        parts = parse_parts((snapshot.properties or {}).get(SECONDS_PROPERTY))
-        if parts:
-            yield visible_text(f"epoch {snapshot.commit_identifier}: {format_parts(parts)}")
+        seconds_by_name = parse_epoch_seconds((snapshot.properties or {}).get(SECONDS_PROPERTY))
+        if seconds_by_name:
+            yield visible_text(
+                f"epoch {snapshot.commit_identifier}: {epoch_seconds_text(seconds_by_name)}"
+            )
 
 
 def _details(site: Site, name: str) -> list[Text]:

@@ -145,7 +145,7 @@ def _run(args: argparse.Namespace) -> None:
     table = named_table(args.table)
     if args.to_kafka is not None or args.format == _DEBEZIUM:
         _check_keys(table, columns_argument(args.columns))
-    changelog_follow, schema = _make_follow(table, args)
+    changelog_follow, schema = _follow_of(table, args)
     converter = DebeziumConverter(table=table.location, keys=table.schema.primary_keys)
     sink = sys.stdout.buffer
     with ExitStack() as stack:
@@ -183,7 +183,7 @@ def _send_steps(
         flush()
 
 
-def _make_follow(
+def _follow_of(
     table: FileStoreTable, args: argparse.Namespace
 ) -> tuple[ChangelogFollow, pa.Schema]:
     """Check the arguments, and return the follow and the Arrow schema of its output."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from stream_app.app.cli.arguments.configuration import add_ingest_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars, store_jars
+from stream_app.app.launch.jars import installed_spark_version, jars_of_store, spark_kafka_jars
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
 from stream_app.app.source.kafka_reader import needs_sparks_source
@@ -103,4 +103,4 @@ def _jars(
     kafka = spark_kafka_jars(installed_spark_version()) if reads_topics else []
     writes_checkpoint = reads_topics or source_config.kind is SourceKind.FILES
     store = store_of(checkpoint) if writes_checkpoint else None
-    return kafka + (store_jars(store.spark.jars) if store else [])
+    return kafka + (jars_of_store(store.spark.jars) if store else [])

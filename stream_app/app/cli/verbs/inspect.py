@@ -16,7 +16,7 @@ from stream_app.app.inspect.bucket_trees import (
     level_rows,
     levels_picture,
     next_compactions,
-    run_rows,
+    sorted_run_rows,
 )
 from stream_app.app.inspect.compaction_history import CompactionRow, compaction_rows
 from stream_app.app.inspect.overview import Overview, overview, overview_lines
@@ -130,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
         if args.listing == "levels" and table_listing.rows:
             print()
             picture = levels_picture(
-                run_rows(table, snapshot, bucket_filter), next_compactions(table, snapshot)
+                sorted_run_rows(table, snapshot, bucket_filter), next_compactions(table, snapshot)
             )
             Console(highlight=False).print(picture, soft_wrap=True)
     return 0

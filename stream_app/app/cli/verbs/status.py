@@ -115,7 +115,7 @@ def _remarks(
         yield "the job has not seen any table yet"
     if decoder := status.decoder():
         yield f"messages are decoded by {decoder}"
-    if (load := status.load_line()) is not None:
+    if (load := status.first_load_line()) is not None:
         yield load
 
 

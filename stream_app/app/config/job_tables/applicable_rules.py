@@ -183,11 +183,11 @@ def _in_lower_case(text: str) -> str:
     """Return a definition with column names in lower case, or an invalid definition unchanged."""
     try:
         definition = parse_definition(text)
-        takes_column = function_of(definition).takes_column
+        reads_column = function_of(definition).reads_column
     except DefinitionError:
         return text
     first_argument, *other_arguments = definition.arguments or ("",)
-    argument = first_argument.lower() if takes_column else first_argument
+    argument = first_argument.lower() if reads_column else first_argument
     arguments = ", ".join([argument, *other_arguments])
     return f"{definition.name.lower()}={definition.function}({arguments})"
 

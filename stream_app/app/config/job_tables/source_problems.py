@@ -46,7 +46,7 @@ def source_section_problems(
         if len(topic_keys) != 1:
             not_both = ", not both" if topic_keys else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
-    yield from _load_problems(source_config, given_keys)
+    yield from _first_load_problems(source_config, given_keys)
     yield from _cluster_problems(job_tables, given_keys)
     yield from client_problems(source_config.kafka_clusters)
     applies_truncate = source_config.format_options.get(TRUNCATE_KEY) == OnTruncate.APPLY.value
@@ -98,7 +98,7 @@ def _differs_from_default(source_config: SourceConfig, key: str) -> bool:
     return bool(getattr(source_config, name) != getattr(SourceConfig(), name))
 
 
-def _load_problems(
+def _first_load_problems(
     source_config: SourceConfig, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for a first load from a database."""

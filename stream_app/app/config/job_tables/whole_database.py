@@ -14,7 +14,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SourceTransactions, SyncConfig
 from stream_app.app.config.sync_problems import (
     drift_problems,
-    load_problems,
+    first_load_problems,
     sync_problems,
     transaction_problems,
 )
@@ -50,7 +50,7 @@ class WholeDatabase(JobTables):
         """See `JobTables.problems`."""
         declaration = self.source.format_declaration
         yield from sync_problems(self.sync, self.source.kind, given_keys)
-        yield from load_problems(self.source, declaration)
+        yield from first_load_problems(self.source, declaration)
         yield from made_column_problems(self.sync, declaration)
         yield from drift_problems(self.sync, declaration, self.source.format_options)
         if self.keeps_transactions:
@@ -101,7 +101,7 @@ class WholeDatabase(JobTables):
     def named_tables(self) -> Sequence[str]:
         """See `JobTables.named_tables`. Tables of other jobs' shares are left out."""
         names = self.sync.named_tables()
-        return [name for name in names if self.share is None or self.share.takes(name)]
+        return [name for name in names if self.share is None or self.share.accepts(name)]
 
     def path(self, name: str) -> str:
         """See `JobTables.path`."""

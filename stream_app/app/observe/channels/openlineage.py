@@ -308,7 +308,7 @@ class LineageSender(JobListener):
             origin = column.name
             transformation = column_lineage_dataset.Transformation(_DIRECT, "IDENTITY")
             if (definition := computed.get(column.name)) is not None:
-                if not function_of(definition).takes_column:
+                if not function_of(definition).reads_column:
                     continue
                 origin = definition.arguments[0]
                 transformation = column_lineage_dataset.Transformation(

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.load.loaded_tables import LoadedDatabase, load_format
+from stream_app.app.load.loaded_tables import LoadedDatabase, first_load_pipeline
 from stream_app.app.load.row_queries import InCondition
 from stream_app.app.ops.backfill.table_changes import (
     Scope,
@@ -189,7 +189,7 @@ class _DifferingRows:
         if not self.compared_rows:
             return set()
         hashed_rows: HashedRows = Counter()
-        pipeline = load_format(self.backfill.job_tables, self.backfill.table)
+        pipeline = first_load_pipeline(self.backfill.job_tables, self.backfill.table)
         for messages in self._messages():
             decoded = pipeline.decode(messages)
             if decoded.bad.num_rows:

@@ -78,12 +78,12 @@ class Examination:
         self._broker = BrokerExamination(self.job_tables.source, self.clock, self.broker_timeout_s)
 
     def observations(self) -> Iterator[Observation]:
-        """Yield observations of all parts. An error in one part does not stop the others."""
-        for part, check in self._checks():
-            yield from guarded_observations(part, check)
+        """Yield observations of all subjects. An error about one does not stop the others."""
+        for subject, check in self._checks():
+            yield from guarded_observations(subject, check)
 
     def _checks(self) -> Iterator[tuple[str, Callable[[], Iterator[Observation]]]]:
-        """Yield each part with its check, which runs before the next part is yielded."""
+        """Yield each subject with its check, which runs before the next subject is yielded."""
         yield "java", machine.java_observations
         yield "python", machine.package_observations
         job_tables, section = self.job_tables, self.job_tables.section
@@ -99,7 +99,7 @@ class Examination:
         yield "broker", self._broker.observations
         yield "columns", partial(column_observations, job_tables, self._broker.topics)
         if has_folder:
-            yield "warehouse", partial(self._store, "warehouse", section.warehouse)
+            yield "warehouse", partial(self._store_observations, "warehouse", section.warehouse)
         if job_tables.catalog:
             yield "catalog", self._catalog
         yield "checkpoint", self._checkpoint
@@ -113,11 +113,11 @@ class Examination:
 
     def _quarantine(self, location: str) -> Iterator[Observation]:
         if can_open(location):
-            yield from self._store("quarantine", location)
+            yield from self._store_observations("quarantine", location)
         else:
             yield _spark_only_warning("quarantine", location)
 
-    def _store(self, part: str, location: str) -> Iterator[Observation]:
+    def _store_observations(self, subject: str, location: str) -> Iterator[Observation]:
         """Yield observations of the store's rights, atomic creation and clock."""
         folder, file_io = file_io_of(location, self.job_tables.file_system)
         existing_folder = folder
@@ -126,10 +126,10 @@ class Examination:
         else:
             file_io.check_atomic_create(folder)
         yield good_observation(
-            part, f"{folder} can be written, and of two writers of a file one wins"
+            subject, f"{folder} can be written, and of two writers of a file one wins"
         )
         store_ms = store_now_ms(file_io, existing_folder)
-        yield from clock_observations(part, "the store", store_ms, self.clock)
+        yield from clock_observations(subject, "the store", store_ms, self.clock)
 
     def _catalog(self) -> Iterator[Observation]:
         job_tables = self.job_tables
@@ -146,7 +146,7 @@ class Examination:
             yield _spark_only_warning("checkpoint", location)
             return
         folder = checkpoint_of(self.job_tables, fix=_START)
-        yield from self._store("checkpoint", location)
+        yield from self._store_observations("checkpoint", location)
         if is_local(location) and (empty_names := empty_files(Path(folder.location))):
             text = f"{', '.join(empty_names)} of it is empty, as after a power cut"
             yield problem("checkpoint", text, LOST_FIX)
@@ -251,7 +251,7 @@ def _checkpoint_owner(job_tables: SingleTable | WholeDatabase) -> tuple[str, str
             return table.version_root, table.identity()
 
 
-def _spark_only_warning(part: str, location: str) -> Observation:
+def _spark_only_warning(subject: str, location: str) -> Observation:
     """Return the warning that the doctor cannot check a folder that only Spark can access."""
     text = f"only Spark reaches {location}, and the doctor starts none"
-    return warning(part, text, _START)
+    return warning(subject, text, _START)

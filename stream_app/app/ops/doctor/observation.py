@@ -25,53 +25,55 @@ class Observation:
     """One line of the doctor.
 
     Attributes:
-        part: the examined part, such as ``java``.
+        subject: what the doctor examines, such as ``java``.
         text: the observed facts.
         fix: the remedy; empty if none is needed.
     """
 
-    part: str
+    subject: str
     level: Severity
     text: str
     fix: str = ""
 
     def lines(self) -> Iterator[str]:
         """Yield the observation's line, and its remedy as a second line."""
-        yield f"{self.level.value:<8} {self.part:<11} {self.text}"
+        yield f"{self.level.value:<8} {self.subject:<11} {self.text}"
         if self.fix:
             yield f"{'':<8} {'':<11} to fix: {self.fix}"
 
 
-def good_observation(part: str, text: str) -> Observation:
+def good_observation(subject: str, text: str) -> Observation:
     """Return an observation that needs no remedy."""
-    return Observation(part=part, level=Severity.OK, text=text)
+    return Observation(subject=subject, level=Severity.OK, text=text)
 
 
-def warning(part: str, text: str, fix: str) -> Observation:
+def warning(subject: str, text: str, fix: str) -> Observation:
     """Return an observation of a risk, with which a job can run."""
-    return Observation(part=part, level=Severity.WARNING, text=text, fix=fix)
+    return Observation(subject=subject, level=Severity.WARNING, text=text, fix=fix)
 
 
-def problem(part: str, text: str, fix: str) -> Observation:
+def problem(subject: str, text: str, fix: str) -> Observation:
     """Return an observation of an obstacle, with which a job cannot run."""
-    return Observation(part=part, level=Severity.PROBLEM, text=text, fix=fix)
+    return Observation(subject=subject, level=Severity.PROBLEM, text=text, fix=fix)
 
 
 def guarded_observations(
-    part: str, check: Callable[[], Iterator[Observation]]
+    subject: str, check: Callable[[], Iterator[Observation]]
 ) -> Iterator[Observation]:
     """Yield the observations of a check, and turn its error into a problem."""
     try:
         yield from check()
     except StreamAppError as error:
         where = f" ({error.where})" if error.where else ""
-        yield problem(part, f"{error.problem}{where}", error.fix)
+        yield problem(subject, f"{error.problem}{where}", error.fix)
     except OSError as error:
-        yield problem(part, str(error), "see that the path exists and that this user may write it")
+        yield problem(
+            subject, str(error), "see that the path exists and that this user may write it"
+        )
 
 
 def clock_observations(
-    part: str, owner: str, time_ms: int, clock: Clock, *, may_be_behind: bool = False
+    subject: str, owner: str, time_ms: int, clock: Clock, *, may_be_behind: bool = False
 ) -> Iterator[Observation]:
     """Yield whether a time and this machine's clock are at most five seconds apart.
 
@@ -86,11 +88,11 @@ def clock_observations(
     ):
         direction = "ahead of" if difference_s > 0 else "behind"
         yield warning(
-            part,
+            subject,
             f"the time of {owner} is {abs(difference_s):.0f} s {direction} this machine's clock",
             "let both machines follow a time server: expiry, tags and freshness go by these times",
         )
     elif may_be_behind:
-        yield good_observation(part, f"the time of {owner} is not ahead of this machine's clock")
+        yield good_observation(subject, f"the time of {owner} is not ahead of this machine's clock")
     else:
-        yield good_observation(part, f"the time of {owner} agrees with this machine's clock")
+        yield good_observation(subject, f"the time of {owner} agrees with this machine's clock")

@@ -109,7 +109,7 @@ def database_observations(job_tables: JobTables, paths: Mapping[str, str]) -> It
             yield from iceberg_reader_lag(table, table.name)
 
         for observation in guarded_observations("table", observations):
-            problem_count += observation.part == "table"
+            problem_count += observation.subject == "table"
             yield observation
     if not problem_count:
         verdict = (

@@ -75,7 +75,7 @@ def job_record_replays(
             table = open_job_table(job_tables, job_tables.location)
             names = [] if job_tables.joins_sources else state.source_tables_of().values()
             source_tables = frozenset(name for names_of_topic in names for name in names_of_topic)
-            replay = _record_replay(job_tables, quarantine, table, epoch_log, read_range)
+            replay = _replay_of_records(job_tables, quarantine, table, epoch_log, read_range)
             return {job_tables.name: replace(replay, source_tables=source_tables)}
         case WholeDatabase():
             database = _DatabaseRecordReplays(
@@ -86,7 +86,7 @@ def job_record_replays(
             return database.unassigned_record_replays()
 
 
-def _record_replay(
+def _replay_of_records(
     job_tables: JobTables,
     quarantine: Quarantine,
     table: FileStoreTable,
@@ -128,7 +128,7 @@ class _DatabaseRecordReplays:
 
     def own_record_replay(self, name: str) -> RecordReplay:
         """Return the replay of the records in a table's own folder."""
-        return self._record_replay_of_table(
+        return self._replay_of_table(
             name, self.job_quarantine.of_table(name), other_quarantine=self.job_quarantine
         )
 
@@ -139,13 +139,13 @@ class _DatabaseRecordReplays:
         replays = {}
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
-                replay = self._record_replay_of_table(
+                replay = self._replay_of_table(
                     name, self.job_quarantine, other_quarantine=self.job_quarantine.of_table(name)
                 )
                 replays[name] = replace(replay, selects=functools.partial(self._are_of, name))
         return replays
 
-    def _record_replay_of_table(
+    def _replay_of_table(
         self, name: str, quarantine: Quarantine, *, other_quarantine: Quarantine
     ) -> RecordReplay:
         # Read the job's progress first: later commits are in the table's snapshots.
@@ -153,7 +153,7 @@ class _DatabaseRecordReplays:
         table = open_job_table(self.job_tables, self.job_tables.path(name))
         read_range = functools.partial(self._own_messages, name)
         return replace(
-            _record_replay(self.job_tables, quarantine, table, self.epoch_log, read_range),
+            _replay_of_records(self.job_tables, quarantine, table, self.epoch_log, read_range),
             finished_offsets=finished_offsets,
             other_quarantine=other_quarantine,
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stream_app.app.observe.events.epoch_history import PastEpoch
 from stream_app.app.text.listing import time_text
-from stream_app.epochs.stages.epoch_seconds import format_parts
+from stream_app.epochs.stages.epoch_seconds import epoch_seconds_text
 from stream_app.model.consumer import Consumer
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.tag import Tag
@@ -195,14 +195,14 @@ class SnapshotBar(Bar):
     Attributes:
         record_count: records that it added to files or removed from them.
         kind: the kind in lower case, such as ``append``.
-        marks: the names of tags and consumers at this snapshot.
+        labels: the names of tags and consumers at this snapshot.
         is_expiring: whether the next expiry deletes the snapshot.
     """
 
     snapshot: int
     record_count: int
     kind: str
-    marks: tuple[str, ...]
+    labels: tuple[str, ...]
     is_expiring: bool
 
 
@@ -236,11 +236,11 @@ def snapshot_chart(
         expiring_ids: numbers of snapshots that the next expiry deletes.
     """
     shown_snapshots = list(snapshots[:SNAPSHOTS_SHOWN])[::-1]
-    marks_of: dict[int, list[str]] = defaultdict(list)
+    labels_of: dict[int, list[str]] = defaultdict(list)
     for tag in tags:
-        marks_of[tag.snapshot.snapshot_id].append(f"tag {tag.name}")
+        labels_of[tag.snapshot.snapshot_id].append(f"tag {tag.name}")
     for consumer in consumers:
-        marks_of[consumer.next_snapshot_id].append(f"consumer {consumer.consumer_id}")
+        labels_of[consumer.next_snapshot_id].append(f"consumer {consumer.consumer_id}")
     record_counts = [abs(snapshot.delta_record_count or 0) for snapshot in shown_snapshots]
     axis = log_axis(max(record_counts, default=0), short_number)
     step = 100 / max(len(shown_snapshots), _BARS_MIN)
@@ -249,8 +249,8 @@ def snapshot_chart(
         zip(shown_snapshots, record_counts, strict=True)
     ):
         is_expiring = snapshot.snapshot_id in expiring_ids
-        marks = tuple(marks_of[snapshot.snapshot_id])
-        notes = (*marks, *(["the next expiry deletes it"] if is_expiring else []))
+        labels = tuple(labels_of[snapshot.snapshot_id])
+        notes = (*labels, *(["the next expiry deletes it"] if is_expiring else []))
         bars.append(
             SnapshotBar(
                 **_bar_box(index, step, max(1.0, axis.height(record_count))),
@@ -258,7 +258,7 @@ def snapshot_chart(
                 record_count=record_count,
                 kind=snapshot.commit_kind.value.lower(),
                 title=_snapshot_title(snapshot, notes),
-                marks=marks,
+                labels=labels,
                 is_expiring=is_expiring,
             )
         )
@@ -328,6 +328,6 @@ def _epoch_bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> Epoc
         x=round(x, 2),
         width=round(0.8 * step, 2),
         title=f"epoch {epoch.epoch}: {epoch.message_count:,} messages; "
-        f"{format_parts(epoch.durations.by_name)}",
+        f"{epoch_seconds_text(epoch.durations.by_name)}",
         rectangles=tuple(rectangles),
     )

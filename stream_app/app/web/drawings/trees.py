@@ -76,7 +76,7 @@ def bucket_trees(
     """Return the buckets' trees: first those in compaction, then those with most sorted runs.
 
     Args:
-        runs: the runs of `inspect.bucket_trees.run_rows`; newest first in a bucket.
+        runs: the runs of `inspect.bucket_trees.sorted_run_rows`; newest first in a bucket.
     """
     compactions = {
         (compaction.partition, compaction.bucket): compaction

@@ -98,7 +98,7 @@ class DebeziumAvro(DebeziumJson):
     """The message format ``debezium-avro``; implements `message_format.MessageFormat`."""
 
     def __init__(self, registries: Registries, setup: FormatSetup) -> None:
-        checked_options = _check_options(registries, setup.options, setup.columns)
+        checked_options = _parse_options(registries, setup.options, setup.columns)
         super().__init__(setup, checked_options)
         self._registry = _schemas(registries, setup.options)
         layouts = compiled_layouts(checked_options.decoder)
@@ -141,12 +141,12 @@ class DebeziumAvro(DebeziumJson):
             except UnreadableRecordError as problem:
                 return str(problem)  # not stored: the registry may learn of the schema
             try:
-                self._plans[schema_number] = self._make_plan(text)
+                self._plans[schema_number] = self._plan_of_schema(text)
             except UnreadableRecordError as problem:
                 self._plans[schema_number] = str(problem)
         return self._plans[schema_number]
 
-    def _make_plan(self, text: str) -> _SchemaPlan:
+    def _plan_of_schema(self, text: str) -> _SchemaPlan:
         """Plan how the messages of a schema are read.
 
         Raises:
@@ -345,7 +345,7 @@ def _image_indices(indices: Int64s, is_intact: Bools, first_row: int) -> tuple[I
     return image_indices[is_intact], first_row + len(indices)
 
 
-def _check_options(
+def _parse_options(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
     checked_options = parse_options(options, columns, _NAME, _OPTIONS)
@@ -361,7 +361,7 @@ def _survey(
     registries: Registries, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
 ) -> SourceSurvey:
     """Look at the messages as JSON."""
-    _check_options(registries, setup.options, setup.columns)
+    _parse_options(registries, setup.options, setup.columns)
     extractor = AvroSourceExtractor(_schemas(registries, setup.options))
     other_options = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
@@ -388,7 +388,7 @@ def debezium_avro(registries: Registries) -> FormatDeclaration:
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
         "[Other formats](setup/formats.md#avro) describes how the messages are read.",
         options=_OPTIONS,
-        check=partial(_check_options, registries),
+        check=partial(_parse_options, registries),
         make=partial(DebeziumAvro, registries),
         survey=partial(_survey, registries),
         make_source_extractor=partial(_source_extractor, registries),

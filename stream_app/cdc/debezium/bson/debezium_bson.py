@@ -107,7 +107,7 @@ class DebeziumBson(DebeziumJson):
             WrongSourceError: see `DebeziumJson.decode`.
         """
         rewritten = plain_messages(messages, self._typed_columns, self._compiled_rewriter)
-        relational_messages = rewritten.put_into(messages)
+        relational_messages = rewritten.with_keys_and_values(messages)
         outcome = self._new_outcome(messages)
         outcome.refuse(rewritten.unreadable_reasons)
         self._decode_values(*present_values(relational_messages), outcome)
@@ -122,7 +122,7 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
         setup.options, setup.columns, check(setup.options, setup.columns)
     )
     rewritten_messages = {
-        topic: plain_messages(batch, typed_columns).put_into(batch)
+        topic: plain_messages(batch, typed_columns).with_keys_and_values(batch)
         for topic, batch in messages.items()
     }
     return DEBEZIUM_JSON.survey(setup, rewritten_messages)
@@ -143,7 +143,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     unread_messages = messages.take(pa.array(unread_indices))
     rewritten = plain_messages(unread_messages)
     plain_origins = DEBEZIUM_JSON.make_source_extractor({}).origins(
-        rewritten.put_into(unread_messages)
+        rewritten.with_keys_and_values(unread_messages)
     )
     tables = dict.fromkeys((*origins.tables, *plain_origins.tables))
     code_of_table = {table: code for code, table in enumerate(tables)}
@@ -176,7 +176,7 @@ _ORIGINS = OriginRule(
 
 
 def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-    rewritten_messages = plain_messages(messages).put_into(messages)
+    rewritten_messages = plain_messages(messages).with_keys_and_values(messages)
     table = DEBEZIUM_JSON.make_source_extractor({}).describe(rewritten_messages, options)
     if table is None or options.json_columns is not JsonColumns.VARIANT:
         return table

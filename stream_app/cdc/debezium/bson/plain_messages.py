@@ -85,7 +85,7 @@ class PlainMessages:
     keys: pa.Array
     unreadable_reasons: dict[int, str]
 
-    def put_into(self, messages: pa.RecordBatch) -> pa.RecordBatch:
+    def with_keys_and_values(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Return the messages with these keys and values in place of their own."""
         for name, column in (("key", self.keys), ("value", self.values)):
             column_index = messages.schema.get_field_index(name)

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from stream_app.cdc.compiled.image_columns import ImageLayout
 
 _BEFORE_FACTOR = 3
-"""Separates the marks of images before a change from those of images after it.
+"""Separates the drift hashes of images before a change from those of images after it.
 
-Because it is odd, different marks of 64 bits stay different, and only 0 stays 0.
+Because it is odd, different hashes of 64 bits stay different, and only 0 stays 0.
 """
 
 
@@ -78,16 +78,16 @@ class LaidOutShape(NamedTuple):
     layout: ImageLayout
 
 
-class DriftMarks(NamedTuple):
-    """Marks of how the columns of parsed records differ from the table's.
+class DriftHashes(NamedTuple):
+    """Hashes of how the columns of parsed records differ from the table's.
 
     Attributes:
         indices: int64 [m]; the indices of the records among the values.
-        marks: int64 [m]; see `image_columns.ImageColumns.marks`.
+        hashes: int64 [m]; see `image_columns.ImageColumns.drift_hashes`.
     """
 
     indices: Int64s
-    marks: Int64s
+    hashes: Int64s
 
 
 def decode_group_fast(
@@ -201,8 +201,8 @@ def _decode_envelopes(
     parsed_images = framed_images(
         tails.frames, codes, ops, image_indices, shape, images.columns, settings
     )
-    drift_marks = DriftMarks(indices, images.marks[selection])
-    result = _result_by_marks(values, drift_marks, parsed_images, shape, settings)
+    drift_hashes = DriftHashes(indices, images.drift_hashes[selection])
+    result = _result_by_hashes(values, drift_hashes, parsed_images, shape, settings)
     return ColumnarPart(indices, result)
 
 
@@ -224,41 +224,41 @@ def _decode_flat(
     count = len(shape.readings)
     texts = dict(zip(flat_fields(settings), parsed_rows.columns[count:], strict=True))
     parsed_images = flat_images(part, parsed_rows.columns[:count], texts, shape, settings)
-    marks = parsed_rows.marks[indices]
+    hashes = parsed_rows.drift_hashes[indices]
     # The image of a delete is that before the change, which may lack columns.
-    marks = np.where(parsed_images.images.has_before, marks * _BEFORE_FACTOR, marks)
-    drift_marks = DriftMarks(indices, marks)
-    result = _result_by_marks(values, drift_marks, parsed_images, shape, settings)
+    hashes = np.where(parsed_images.images.has_before, hashes * _BEFORE_FACTOR, hashes)
+    drift_hashes = DriftHashes(indices, hashes)
+    result = _result_by_hashes(values, drift_hashes, parsed_images, shape, settings)
     return ColumnarPart(indices, result)
 
 
-def _result_by_marks(
+def _result_by_hashes(
     values: pa.Array,
-    drift_marks: DriftMarks,
+    drift_hashes: DriftHashes,
     parsed_images: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> ColumnarResult:
-    """Make the rows of parsed records, and find by marks the columns that differ."""
+    """Make the rows of parsed records, and find by hashes the columns that differ."""
     _, image_rows, questions = decode_images(
         parsed_images, shape.readings, settings, is_flat=shape.is_flat
     )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        marks = np.where(image_rows.suspects, 0, drift_marks.marks)
-        drift = _drift_of(values, DriftMarks(drift_marks.indices, marks), settings.policy)
+        hashes = np.where(image_rows.suspects, 0, drift_hashes.hashes)
+        drift = _drift_of(values, DriftHashes(drift_hashes.indices, hashes), settings.policy)
     return ColumnarResult(image_rows, questions, drift)
 
 
 def _drift_of(
-    values: pa.Array, drift_marks: DriftMarks, policy: ColumnPolicy
+    values: pa.Array, drift_hashes: DriftHashes, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
-    """Return the unknown and missing columns, read from one record of each sum of marks."""
-    indices, marks = drift_marks
+    """Return the unknown and missing columns, read from one record of each sum of hashes."""
+    indices, hashes = drift_hashes
     sightings: dict[DriftedColumn, Sighting] = {}
-    marked_indices = np.flatnonzero(marks)
-    _, firsts, counts = np.unique(marks[marked_indices], return_index=True, return_counts=True)
-    for first, count in zip(marked_indices[firsts].tolist(), counts.tolist(), strict=True):
+    differing_indices = np.flatnonzero(hashes)
+    _, firsts, counts = np.unique(hashes[differing_indices], return_index=True, return_counts=True)
+    for first, count in zip(differing_indices[firsts].tolist(), counts.tolist(), strict=True):
         for images in _images_in([values[int(indices[first])].as_py()]):
             add_sighting(sightings, images.drift(policy.columns), Sighting(count, first))
     return policy.reported(sightings)

@@ -31,7 +31,7 @@ class FunctionTraits:
     Attributes:
         roots: the column types that the function accepts.
         unbounded: whether STRING is the only accepted text type, because results grow.
-        takes_retracts: whether it can undo a -U or -D row.
+        accepts_retracts: whether it can undo a -U or -D row.
         retracts_by_division: whether it divides to undo a row, so a zero cannot be undone.
         needs_rows: whether an ARRAY's elements, or a MAP's values, must be ROWs.
         counts_repeats: whether a repeated value changes the result.
@@ -40,13 +40,13 @@ class FunctionTraits:
 
     roots: frozenset[TypeRoot] = _ALL
     unbounded: bool = False
-    takes_retracts: bool = False
+    accepts_retracts: bool = False
     retracts_by_division: bool = False
     needs_rows: bool = False
     counts_repeats: bool = False
     distinct_option: str = ""
 
-    def takes(self, data_type: DataType) -> bool:
+    def accepts(self, data_type: DataType) -> bool:
         """Return whether the function can aggregate a column of this type."""
         element = data_type.element
         if self.needs_rows and (element is None or element.root is not TypeRoot.ROW):
@@ -64,18 +64,18 @@ class FunctionTraits:
         return ", ".join(sorted(type_names))
 
 
-_KEEPS = FunctionTraits(takes_retracts=True)
+_KEEPS = FunctionTraits(accepts_retracts=True)
 _FIRST = FunctionTraits()
 _ORDERED = FunctionTraits(roots=_ALL - NESTED_ROOTS - {TypeRoot.BOOLEAN, TypeRoot.BLOB})
 _TRUTHS = FunctionTraits(roots=frozenset({TypeRoot.BOOLEAN}))
 _UNIONS = FunctionTraits(roots=frozenset({TypeRoot.VARBINARY}))
-_SUMS = FunctionTraits(roots=_NUMBERS, takes_retracts=True, counts_repeats=True)
+_SUMS = FunctionTraits(roots=_NUMBERS, accepts_retracts=True, counts_repeats=True)
 
 AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "bool_and": _TRUTHS,
     "bool_or": _TRUTHS,
     "collect": FunctionTraits(
-        roots=_ARRAY, takes_retracts=True, counts_repeats=True, distinct_option="distinct"
+        roots=_ARRAY, accepts_retracts=True, counts_repeats=True, distinct_option="distinct"
     ),
     "first_non_null_value": _FIRST,
     "first_not_null_value": _FIRST,
@@ -90,14 +90,14 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
         distinct_option="distinct",
     ),
     "max": _ORDERED,
-    "merge_map": FunctionTraits(roots=_MAP, takes_retracts=True),
+    "merge_map": FunctionTraits(roots=_MAP, accepts_retracts=True),
     "merge_map_with_keytime": FunctionTraits(roots=_MAP, needs_rows=True),
     "min": _ORDERED,
     "nested_partial_update": FunctionTraits(roots=_ARRAY, needs_rows=True),
     "nested_update": FunctionTraits(
         roots=_ARRAY,
         needs_rows=True,
-        takes_retracts=True,
+        accepts_retracts=True,
         counts_repeats=True,
         distinct_option="nested-key",
     ),

@@ -195,7 +195,7 @@ def _function_problems(
     where = f"aggregate function of column {name!r}"
     if function in AGGREGATE_FUNCTIONS:  # see _unknown_functions
         data_type, traits = columns.field(name).data_type, AGGREGATE_FUNCTIONS[function]
-        if not traits.takes(data_type):
+        if not traits.accepts(data_type):
             accepted_types = traits.accepted_types
             yield f"{where}: {function} takes {accepted_types}, and the column is {data_type}"
         elif traits.needs_rows:

@@ -66,7 +66,7 @@ class ColumnAggregate:
     column: str = ""
 
     @property
-    def takes_each_once(self) -> bool:
+    def counts_each_once(self) -> bool:
         """Whether an option prevents a counting function from counting a value twice."""
         option = AGGREGATE_FUNCTIONS[self.function].distinct_option
         return {"distinct": self.distinct, "nested-key": bool(self.nested_key)}.get(option, False)
@@ -115,11 +115,11 @@ class MergeRules:
             name
             for name, aggregate in self.aggregates.items()
             if AGGREGATE_FUNCTIONS[aggregate.function].counts_repeats
-            and not aggregate.takes_each_once
+            and not aggregate.counts_each_once
         )
 
     @property
-    def takes_retracts(self) -> bool:
+    def accepts_retracts(self) -> bool:
         """Whether partial-update can merge rows of kind -U and -D."""
         return bool(self.groups) or self.ignores_delete or self.removes_on_delete
 

@@ -87,7 +87,7 @@ def refusal_rules(
     if engine.keeps_first:
         return (OF_FIRST_ROW,)
     rules = merge_rules(options, columns.names, primary_keys)
-    if engine.fills_columns and not rules.takes_retracts:
+    if engine.fills_columns and not rules.accepts_retracts:
         return (OF_PARTIAL_UPDATE,)
     kinds = RETRACTS
     if core[IGNORE_UPDATE_BEFORE]:
@@ -129,7 +129,7 @@ def _changes(rule: RefusalRule) -> str:
 def _refused_by_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusalRule]:
     """Yield the columns whose aggregate functions cannot undo a value."""
     for name, aggregate in rules.aggregates.items():
-        if aggregate.ignores_retract or AGGREGATE_FUNCTIONS[aggregate.function].takes_retracts:
+        if aggregate.ignores_retract or AGGREGATE_FUNCTIONS[aggregate.function].accepts_retracts:
             continue
         remedies = []
         if not rules.removes_on_delete:  # the two exclude each other

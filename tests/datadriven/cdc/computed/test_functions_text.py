@@ -47,7 +47,7 @@ def _handle(case: Case) -> str:
 def _order(case: Case) -> str:
     definitions = [parse_definition(line) for line in case.input_lines]
     references = [
-        (definition.name, definition.arguments[0] if function_of(definition).takes_column else None)
+        (definition.name, definition.arguments[0] if function_of(definition).reads_column else None)
         for definition in definitions
     ]
     return " ".join(sort_definitions(references))
@@ -62,7 +62,7 @@ def _values(case: Case) -> str:
     for call in re.findall(r"\w+\((?:[^()]|\([^()]*\))*\)", calls):
         definition = parse_definition(f"x={call}")
         function = applied_function(definition, column_type, arrow_type)
-        taken = column if function_of(definition).takes_column else pa.repeat(MOMENT, len(texts))
+        taken = column if function_of(definition).reads_column else pa.repeat(MOMENT, len(texts))
         values, failed = function.compute(taken)
         failed = np.zeros(len(texts), np.bool_) if failed is None else failed
         assert not (failed & valid_of(values)).any(), "what fails is null"

@@ -15,7 +15,7 @@ from stream_app.app.inspect.bucket_trees import (
     level_rows,
     levels_picture,
     next_compactions,
-    run_rows,
+    sorted_run_rows,
     why_not_due,
 )
 from stream_app.app.inspect.table_listings import listing, option_rows
@@ -39,7 +39,7 @@ def test_a_tall_level_0_is_shortened_in_the_picture(tmp_path: Path) -> None:
     (level,) = level_rows(small.table, latest)
     assert (level.level, level.runs, level.files, level.rows) == (0, 20, 20, 20)
     planned = next_compactions(small.table, latest)
-    picture = drawn(levels_picture(run_rows(small.table, latest), planned))
+    picture = drawn(levels_picture(sorted_run_rows(small.table, latest), planned))
     assert "bucket 0: 20 sorted runs" in picture
     assert picture.count("L0") == 8
     assert "… and 12 more" in picture
@@ -71,7 +71,7 @@ def test_a_bucket_shows_its_next_compaction(tmp_path: Path) -> None:
     def inspected() -> tuple[str, list[str | None]]:
         latest = small.table.snapshots.latest()
         planned = next_compactions(small.table, latest)
-        picture = drawn(levels_picture(run_rows(small.table, latest), planned), 200)
+        picture = drawn(levels_picture(sorted_run_rows(small.table, latest), planned), 200)
         rows = level_rows(small.table, latest, next_compactions=planned)
         return picture.rstrip().splitlines()[-1].strip(), [row.next for row in rows]
 
@@ -102,7 +102,7 @@ def test_keys_in_the_picture_are_cut_and_stay_on_their_line(tmp_path: Path) -> N
     small = small_table(tmp_path / "t", "k STRING, v STRING", ("k",))
     small.commit(*(("+I", {"k": key, "v": "x"}) for key in ("a\nb", "z" * 100)))
     latest = small.table.snapshots.latest()
-    picture = drawn(levels_picture(run_rows(small.table, latest), NextCompactions()), 200)
+    picture = drawn(levels_picture(sorted_run_rows(small.table, latest), NextCompactions()), 200)
     assert f"keys a\\nb to {'z' * 23}…\n" in picture
 
 

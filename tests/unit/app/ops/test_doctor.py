@@ -65,10 +65,12 @@ class Job:
     def config(self) -> AppConfig:
         return load_config(self.conf, self.settings, self.environ)
 
-    def seen(self, part: str) -> list[Observation]:
+    def seen(self, subject: str) -> list[Observation]:
         examination = examination_of(self.config(), SystemClock())
         return [
-            observation for observation in examination.observations() if observation.part == part
+            observation
+            for observation in examination.observations()
+            if observation.subject == subject
         ]
 
 
@@ -102,10 +104,12 @@ def test_a_warehouse_that_is_a_name_is_not_a_folder(job: Job) -> None:
     job.settings += ["catalog.token.provider=bear"]
     job.environ = {"STREAM_APP_CATALOG__TOKEN": "swordfish"}
     observations = list(examination_of(job.config(), SystemClock()).observations())
-    assert {"disk", "warehouse"}.isdisjoint(observation.part for observation in observations)
+    assert {"disk", "warehouse"}.isdisjoint(observation.subject for observation in observations)
     assert (
         "127.0.0.1:1"
-        in only([observation for observation in observations if observation.part == "catalog"]).text
+        in only(
+            [observation for observation in observations if observation.subject == "catalog"]
+        ).text
     )
 
 
@@ -190,10 +194,10 @@ def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
     assert "job_state.json of the checkpoint is damaged" in observation.text
 
 
-@pytest.mark.parametrize("part", ["checkpoint", "quarantine"])
-def test_a_folder_that_only_spark_reaches_is_a_warning(job: Job, part: str) -> None:
-    job.settings.append(f"stream.{part}=gs://bucket/folder")
-    observation = only(job.seen(part))
+@pytest.mark.parametrize("subject", ["checkpoint", "quarantine"])
+def test_a_folder_that_only_spark_reaches_is_a_warning(job: Job, subject: str) -> None:
+    job.settings.append(f"stream.{subject}=gs://bucket/folder")
+    observation = only(job.seen(subject))
     assert observation.level is Severity.WARNING
     assert "only Spark reaches gs://bucket/folder" in observation.text
 
@@ -239,7 +243,9 @@ def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
     now_ms = SystemClock().now_ms()
     examination = examination_of(load_config(job.conf, [], {}), StandingClock(now_ms + 60_000))
     observations = [
-        observation for observation in examination.observations() if observation.part == "warehouse"
+        observation
+        for observation in examination.observations()
+        if observation.subject == "warehouse"
     ]
     assert [observation.level for observation in observations] == [Severity.OK, Severity.WARNING]
     assert re.search(r"the store is (59|60|61) s behind this machine's clock", observations[1].text)

@@ -16,7 +16,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.table_setup.first_message_checks import warn_of_first_messages
 from stream_app.app.table_setup.table_pipeline import job_pipeline
-from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.change_batch import schema_of_changes
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_state import JobStateFile, state_or_empty
 from stream_app.epochs.stages.blocks import UNREADABLE_INDEX
@@ -230,7 +230,7 @@ def commit_row(table: FileStoreTable, epoch: int) -> None:
     with table_write(table, next_sequence_number=0) as write:
         row = pa.RecordBatch.from_pylist(
             [{VALUE_KIND: 0, "id": 1, "v": "a", "n": 1}],
-            schema=change_schema(arrow_schema(table.schema.fields)),
+            schema=schema_of_changes(arrow_schema(table.schema.fields)),
         )
         for partition, bucket, part in bucket_assigner(table).assign(row):
             write.write(BucketId(partition, bucket), part)

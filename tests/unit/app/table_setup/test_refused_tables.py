@@ -46,7 +46,7 @@ def test_a_refused_source_table_is_shown_until_it_has_its_table(
     assert "partition keys must be part of the primary key" in capsys.readouterr().out
 
     observations = examination_of(job.config, SystemClock()).observations()
-    texts = [observation.text for observation in observations if observation.part == "table"]
+    texts = [observation.text for observation in observations if observation.subject == "table"]
     assert [text.partition(" is stored")[0] for text in texts if "nothing of" in text] == [
         "nothing of shop.odd name",
         "nothing of shop.orders",

@@ -129,7 +129,7 @@ def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path)
     for config, level in ((unset_config, Severity.PROBLEM), (fixed, Severity.OK)):
         observations = examination_of(config, SystemClock()).observations()
         assert [
-            observation.level for observation in observations if observation.part == "table"
+            observation.level for observation in observations if observation.subject == "table"
         ] == [level]
 
 

@@ -182,8 +182,8 @@ def test_fields_in_any_order_or_absent_are_parsed() -> None:
         ["a", "x", "b", None, None, None],
         [3, None, 6, None, None, None],
     ]
-    assert (parsed.marks != 0).tolist() == [False, True, True, False, True, False, True]
-    assert len(set(parsed.marks[[1, 2, 4, 6]].tolist())) == 4
+    assert (parsed.drift_hashes != 0).tolist() == [False, True, True, False, True, False, True]
+    assert len(set(parsed.drift_hashes[[1, 2, 4, 6]].tolist())) == 4
 
 
 def test_a_broken_row_harms_no_neighbour() -> None:
@@ -210,7 +210,7 @@ def test_a_broken_row_harms_no_neighbour() -> None:
         ["a", None, None, "c"] * 2,
         [1, 2, None, 4] * 2,
     ]
-    assert (parsed.marks[:7] != 0).tolist() == [False, True, False, False, False, False, True]
+    assert np.flatnonzero(parsed.drift_hashes[:7]).tolist() == [1, 6]
 
 
 def test_lists_of_objects() -> None:
@@ -240,7 +240,7 @@ def test_lists_of_objects() -> None:
         column.validate(full=True)
         assert column == of_arrow
     assert [[index.tolist() for index in nulls] for nulls in parsed.nulls] == [[[], [1]], [[2], []]]
-    assert len(set(parsed.marks[good].tolist())) == 4
+    assert len(set(parsed.drift_hashes[good].tolist())) == 4
 
 
 def test_searches_for_names_are_limited() -> None:

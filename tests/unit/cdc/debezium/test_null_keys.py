@@ -25,7 +25,7 @@ def test_a_null_is_part_of_the_key_and_a_missing_value_is_not(decoder: str) -> N
         ("a", "b"),
         keep_update_before=False,
         options={"decoder": decoder, "missing-columns": "ignore"},
-        traits=TableTraits(takes_null_keys=True),
+        traits=TableTraits(accepts_null_keys=True),
     )
     decoded = decode.decode(MESSAGES)
     assert rows_of(decoded) == [

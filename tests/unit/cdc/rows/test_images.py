@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.change_batch import schema_of_changes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
 from stream_app.cdc.rows.images import ImageRows, Images, RowRules, rows_of_images
 from stream_app.cdc.rows.record_images import RecordImages, rows_of_records
@@ -34,7 +34,7 @@ Row = tuple[int | None, int | None] | None
 
 def a_rule(**more: bool) -> RowRules:
     rules: dict[str, Any] = {"keep_update_before": False, **more}
-    return RowRules(schema=change_schema(ARROW), **rules)
+    return RowRules(schema=schema_of_changes(ARROW), **rules)
 
 
 def decoded(

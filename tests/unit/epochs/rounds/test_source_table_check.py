@@ -121,13 +121,13 @@ def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint:
     before = check.begin()
     counts = counts_of({("a", "db.t"): 50, ("a", "db.u"): 1})
     assert check.must_decode_again(counts, before), "decode again"
-    assert not check.source_filter.takes("a", "db.u")
+    assert not check.source_filter.accepts("a", "db.u")
     assert remembered_tables(checkpoint) == {}
     again = counts_of({("a", "db.t"): 50}, others=1, other=("a", "db.u"))
     assert not check.must_decode_again(again, check.source_filter)
     assert remembered_tables(checkpoint) == {"a": ["db.t"]}
     source_filter = check_of(checkpoint).begin()
-    assert [source_filter.takes("a", name) for name in ("db.t", "", "db.u", "db.v")] == [
+    assert [source_filter.accepts("a", name) for name in ("db.t", "", "db.u", "db.v")] == [
         *(True, True, False, False)
     ]
     with pytest.raises(WrongSourceError, match=r"db\.t \(in a\), db\.u"):

@@ -15,7 +15,7 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.epochs.stages.blocks import BlockKind
 from stream_app.epochs.stages.decode_counts import DecodeCounts, counts_of
 from stream_app.epochs.stages.epoch_plan import EpochPlan
-from stream_app.epochs.stages.epoch_seconds import TaskSeconds, epoch_seconds, parse_parts
+from stream_app.epochs.stages.epoch_seconds import TaskSeconds, epoch_seconds, parse_epoch_seconds
 from stream_app.epochs.stages.route_task import route_in_task
 from tests.support.engines.routed_messages import a_message, a_plan, batch_of
 from tests.support.tables.small_table import StandingClock
@@ -81,11 +81,11 @@ def test_the_parts_add_up_to_the_epoch(
     )
     assert (seconds.read_s, seconds.decode_s, seconds.route_s, seconds.write_s) == parts
     assert replace(seconds, commit_s=1).seconds == 0.5 + routing_s + writing_s + 1
-    assert parse_parts(seconds.as_property) == {
+    assert parse_epoch_seconds(seconds.as_property) == {
         "wait": 0.5, **dict(zip(("read", "decode", "route", "write"), parts, strict=True))
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[1]", json.dumps({"read": "<b>"}), '{"a": [1]}'])
 def test_a_property_of_another_program_is_ignored(text: str | None) -> None:
-    assert parse_parts(text) == {}
+    assert parse_epoch_seconds(text) == {}

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, schema_of_changes
 from stream_app.epochs.stages.blocks import (
     BLOCK_ORDER,
     BlockKind,
@@ -112,7 +112,7 @@ def change_blocks(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def changes_of(blocks: Iterable[dict[str, Any]], schema: TableSchema) -> list[dict[str, Any]]:
-    columns = change_schema(arrow_schema(schema.fields))
+    columns = schema_of_changes(arrow_schema(schema.fields))
     rows = []
     for block in change_blocks(blocks):
         batch = pa.ipc.read_record_batch(pa.py_buffer(block["block"]), columns)

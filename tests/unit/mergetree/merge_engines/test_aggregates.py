@@ -193,7 +193,7 @@ def test_a_function_folds_as_step_by_step(
         ChangeOp.SET,
         ChangeOp.SKIP,
     ]
-    if AGGREGATE_FUNCTIONS[name].takes_retracts and fold.retract is not None:
+    if AGGREGATE_FUNCTIONS[name].accepts_retracts and fold.retract is not None:
         allowed += [ChangeOp.RETRACT, ChangeOp.CLEAR]
     for _ in range(40):
         lengths = [rng.randrange(1, longest + 1) for _ in range(rng.randrange(1, 8))]
