@@ -128,9 +128,9 @@ def _integer_text(reading: ColumnReading, wire: pa.Array) -> CastResult:
     return _text_cast(wire, _INTEGER, reading.arrow_type)
 
 
-def _integers_from_bytes(values: pa.Array, scale: int, target: pa.DataType) -> CastResult:
+def _integers_from_bytes(values: pa.Array, scale: int, target_type: pa.DataType) -> CastResult:
     numbers, unfit = decimals_from_bytes(values, scale, _INTEGER_DECIMAL)
-    integers = cast_isolating(numbers, target)
+    integers = cast_isolating(numbers, target_type)
     return integers, any_of(unfit, valid_of(numbers) & ~valid_of(integers))
 
 
@@ -150,8 +150,8 @@ def _float_text(reading: ColumnReading, wire: pa.Array) -> CastResult:
     return _floats_from_texts(wire, pa.float32() if is_single else reading.arrow_type)
 
 
-def _floats_from_texts(texts: pa.Array, target: pa.DataType) -> CastResult:
-    values, failed = _text_cast(texts, _REAL, target)
+def _floats_from_texts(texts: pa.Array, target_type: pa.DataType) -> CastResult:
+    values, failed = _text_cast(texts, _REAL, target_type)
     is_infinite = bools_of(pc.is_inf(values))
     if is_infinite.any():
         is_infinite &= ~bools_of(pc.match_substring(texts, "Infinity"))
@@ -190,20 +190,20 @@ def _string(reading: ColumnReading, wire: pa.Array) -> CastResult:
 def _struct(reading: ColumnReading, wire: pa.Array) -> CastResult:
     """Convert {"scale": 9, "value": base64}, whose scale may differ from row to row."""
     values, _ = decode_base64(pc.struct_field(wire, "value"))
-    target = reading.arrow_type
+    target_type = reading.arrow_type
 
     def convert(numbers: pa.Array, scale: int) -> CastResult:
         match reading.family:
             case Family.DECIMAL:
-                return decimals_from_bytes(numbers, scale, target)
+                return decimals_from_bytes(numbers, scale, target_type)
             case Family.INTEGER:
-                return _integers_from_bytes(numbers, scale, target)
+                return _integers_from_bytes(numbers, scale, target_type)
             case Family.FLOAT:
-                return _floats_from_texts(decimal_texts(numbers, scale)[0], target)
+                return _floats_from_texts(decimal_texts(numbers, scale)[0], target_type)
             case _:
                 return decimal_texts(numbers, scale)
 
-    result = convert_by_scale(values, pc.struct_field(wire, "scale"), convert, target)
+    result = convert_by_scale(values, pc.struct_field(wire, "scale"), convert, target_type)
     return result, any_of(valid_of(wire) & ~valid_of(result))
 
 
@@ -240,13 +240,13 @@ def _time_number(reading: ColumnReading, wire: pa.Array) -> CastResult:
 
 
 def _timestamp_number(reading: ColumnReading, wire: pa.Array) -> CastResult:
-    target, precision = reading.arrow_type, reading.data_type.precision
+    target_type, precision = reading.arrow_type, reading.data_type.precision
     if reading.encoding is Encoding.EPOCH_DAYS:
-        return timestamps_from_days(wire, target, precision)
+        return timestamps_from_days(wire, target_type, precision)
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
         return _all_failed(reading, wire)
-    return timestamps_from_epoch(wire, digits, target, precision)
+    return timestamps_from_epoch(wire, digits, target_type, precision)
 
 
 def _iso_text(reading: ColumnReading, wire: pa.Array) -> CastResult:
@@ -292,13 +292,13 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], CastRe
 }
 
 
-def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> CastResult:
+def _text_cast(wire: pa.Array, pattern: str, target_type: pa.DataType) -> CastResult:
     """Cast text of the given form, because Arrow would accept ``0x10`` and ``inf`` too."""
     matching_texts = wire
-    if not (pa.types.is_integer(target) and _has_only_digits(wire)):
+    if not (pa.types.is_integer(target_type) and _has_only_digits(wire)):
         has_form = bools_of(pc.match_substring_regex(wire, pattern))
         matching_texts = wire if has_form.all() else null_where(wire, ~has_form)
-    values = cast_isolating(matching_texts, target)
+    values = cast_isolating(matching_texts, target_type)
     return values, any_of(valid_of(wire) & ~valid_of(values))
 
 

@@ -84,29 +84,29 @@ def dates_from_iso(texts: pa.Array) -> CastResult:
     return _cast_matching(texts_without_zone, is_match, pa.date32())
 
 
-def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) -> CastResult:
+def timestamps_from_days(days: pa.Array, target_type: pa.DataType, precision: int) -> CastResult:
     """Convert int64 days since 1970-01-01 to timestamps of the days' midnights."""
     numbers = int64s_of(days)
     failed = _out_of_range(numbers, days, _FIRST_DAY, _LAST_DAY)
     if failed is not None:
         days = null_where(days, failed)
     seconds = pc.multiply(days, _DAY_SECONDS)
-    stamps, outside = timestamps_from_epoch(seconds, 0, target, precision)
+    stamps, outside = timestamps_from_epoch(seconds, 0, target_type, precision)
     return stamps, any_of(failed, outside)
 
 
 def times_from_epoch(
-    values: pa.Array, digits: int, target: pa.DataType, precision: int
+    values: pa.Array, digits: int, target_type: pa.DataType, precision: int
 ) -> CastResult:
     """Convert int64 units of 10^-digits seconds since midnight to times."""
     numbers = int64s_of(values)
     end = _DAY_SECONDS * 10**digits
     failed = _out_of_range(numbers, values, 0, end - 1)
-    converted_numbers = _rescale(numbers, digits, _digits_of(target), precision)
-    return _build(converted_numbers, values, failed, target)
+    converted_numbers = _rescale(numbers, digits, _digits_of(target_type), precision)
+    return _build(converted_numbers, values, failed, target_type)
 
 
-def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> CastResult:
+def times_from_iso(texts: pa.Array, target_type: pa.DataType, precision: int) -> CastResult:
     """Parse ``07:30:00Z`` or ``23:59:59.999999`` to time; other zones are converted to UTC."""
     # A time is parsed as a time of 1970-01-01. Its zone may move it to another day, so only the
     # remainder within a day counts.
@@ -114,7 +114,7 @@ def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Cast
     instants, failed = _instants(stamped_texts, 9)
     day_nanos = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
     wire = _build(day_nanos, instants, None, pa.int64())[0]
-    times, _ = times_from_epoch(wire, 9, target, precision)
+    times, _ = times_from_epoch(wire, 9, target_type, precision)
     return times, failed
 
 
@@ -137,11 +137,11 @@ def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
 
 
 def timestamps_from_epoch(
-    values: pa.Array, digits: int, target: pa.DataType, precision: int
+    values: pa.Array, digits: int, target_type: pa.DataType, precision: int
 ) -> CastResult:
-    """Convert int64 units of 10^-digits seconds since 1970 to timestamps of `target`'s unit."""
+    """Convert int64 units of 10^-digits seconds since 1970 to timestamps in the target's unit."""
     numbers = int64s_of(values)
-    target_digits = _digits_of(target)
+    target_digits = _digits_of(target_type)
     unit = 10**digits
     low = _FIRST_DAY * _DAY_SECONDS * unit
     high = (_LAST_DAY + 1) * _DAY_SECONDS * unit - 1
@@ -150,15 +150,15 @@ def timestamps_from_epoch(
         low, high = max(low, -limit), min(high, limit)
     failed = _out_of_range(numbers, values, low, high)
     if digits == target_digits and precision >= digits and failed is None:
-        return values.view(target), None
-    return _build(_rescale(numbers, digits, target_digits, precision), values, failed, target)
+        return values.view(target_type), None
+    return _build(_rescale(numbers, digits, target_digits, precision), values, failed, target_type)
 
 
-def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> CastResult:
+def timestamps_from_iso(texts: pa.Array, target_type: pa.DataType, precision: int) -> CastResult:
     """Convert ISO 8601 texts to timestamps; a text without a zone is taken as UTC."""
-    digits = 9 if _digits_of(target) == 9 else 6
+    digits = 9 if _digits_of(target_type) == 9 else 6
     instants, failed = _instants(texts, digits)
-    stamps, outside = timestamps_from_epoch(instants, digits, target, precision)
+    stamps, outside = timestamps_from_epoch(instants, digits, target_type, precision)
     return stamps, any_of(failed, outside)
 
 
@@ -220,31 +220,33 @@ def _order_forms(forms: _Forms, texts: pa.Array) -> _Forms:
     return forms if has_zone else forms[::-1]
 
 
-def _cast_matching(texts: pa.Array, is_match: Bools, target: pa.DataType) -> CastResult:
+def _cast_matching(texts: pa.Array, is_match: Bools, target_type: pa.DataType) -> CastResult:
     """Cast the texts that match; other texts, and dates that do not exist, become null."""
     matching_texts = texts if is_match.all() else null_where(texts, ~is_match)
-    result = cast_isolating(matching_texts, target)
+    result = cast_isolating(matching_texts, target_type)
     return result, any_of(valid_of(texts) & ~valid_of(result))
 
 
-def cast_isolating(array: pa.Array, target: pa.DataType) -> pa.Array:
+def cast_isolating(array: pa.Array, target_type: pa.DataType) -> pa.Array:
     """Cast an array; values that cannot be cast become null.
 
     Arrow casts all values or none. So on a failure the array is halved until the failing values are
     isolated.
     """
     try:
-        return array.cast(target)
+        return array.cast(target_type)
     except pa.ArrowInvalid:
         if len(array) == 1:
-            return pa.nulls(1, target)
+            return pa.nulls(1, target_type)
         half = len(array) // 2
         left, right = array.slice(0, half), array.slice(half)
-        return pa.concat_arrays([cast_isolating(left, target), cast_isolating(right, target)])
+        return pa.concat_arrays(
+            [cast_isolating(left, target_type), cast_isolating(right, target_type)]
+        )
 
 
-def _digits_of(target: pa.DataType) -> int:
-    return UNIT_DIGITS[target.unit]
+def _digits_of(target_type: pa.DataType) -> int:
+    return UNIT_DIGITS[target_type.unit]
 
 
 def _rescale(numbers: Int64s, digits: int, target_digits: int, precision: int) -> Int64s:
@@ -272,14 +274,14 @@ def _dates(days: Int64s, values: pa.Array) -> CastResult:
 
 
 def _build(
-    numbers: Int64s, values: pa.Array, failed: Bools | None, target: pa.DataType
+    numbers: Int64s, values: pa.Array, failed: Bools | None, target_type: pa.DataType
 ) -> CastResult:
-    """Build an array of `target`, null where `values` is null or a value has failed."""
+    """Build an array of `target_type`, null where `values` is null or a value has failed."""
     invalid = any_of(~valid_of(values) if values.null_count else None, failed)
-    if target.bit_width == 32:
+    if target_type.bit_width == 32:
         numbers = numbers.astype(np.int32)
     array = pa.array(numbers, mask=invalid)
-    return array.view(target), failed
+    return array.view(target_type), failed
 
 
 def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> Bools | None:

@@ -138,11 +138,14 @@ def rewrite_messages(
 
 @compiled
 def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
-    span: tuple[int, int], buffers: ImageBuffers, memory: RewriteMemory, target: tuple[int, int]
+    span: tuple[int, int],
+    buffers: ImageBuffers,
+    memory: RewriteMemory,
+    output_and_stamp: tuple[int, int],
 ) -> int:
     """Rewrite one message, and return the position after the written bytes, or `DECLINED`."""
     position, limit = span
-    output, stamp = target
+    output, stamp = output_and_stamp
     has_before, image_count, op = False, 0, 0
     source = _no_source()
     if limit - position < 2 or byte_at(position) != OBJECT_START:
@@ -287,11 +290,14 @@ def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
 
 @compiled
 def _rewrite_image(
-    span: tuple[int, int], buffers: ImageBuffers, memory: RewriteMemory, target: tuple[int, int]
+    span: tuple[int, int],
+    buffers: ImageBuffers,
+    memory: RewriteMemory,
+    output_and_stamp: tuple[int, int],
 ) -> tuple[int, int]:
     """Rewrite an image; return the positions after it, or `DECLINED`, and after the output."""
     position, limit = span
-    output, stamp = target
+    output, stamp = output_and_stamp
     if byte_at(position) == NULL_START:
         return word_end(position), _write_piece(output, memory, _NULL)
     if byte_at(position) != QUOTE:
@@ -341,10 +347,12 @@ def _write_unescaped(position: int, limit: int, output: int) -> tuple[int, int]:
 
 
 @compiled
-def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tuple[int, int]) -> int:
+def _rewrite_document(
+    span: tuple[int, int], buffers: ImageBuffers, output_and_stamp: tuple[int, int]
+) -> int:
     """Rewrite a document, and return the position after the written bytes, or `DECLINED`."""
     position, end = span
-    output, stamp = target
+    output, stamp = output_and_stamp
     next_entry, searches = 0, end - position + 8 * buffers.name_count
     if byte_at(position) != OBJECT_START:
         return DECLINED

@@ -81,30 +81,32 @@ class ImageCells:
         return [np.flatnonzero(states[:count] == NULL) for states in self.states]
 
     def inner_column(
-        self, index: int, count: int, target: pa.DataType, columns: Sequence[pa.Array]
+        self, index: int, count: int, target_type: pa.DataType, columns: Sequence[pa.Array]
     ) -> pa.Array:
         """Return the column of objects or of lists, which is made of their own columns."""
         valid = self.valid_bits(index, count)
-        if pa.types.is_struct(target):
-            return pa.Array.from_buffers(target, count, [valid], children=columns)
+        if pa.types.is_struct(target_type):
+            return pa.Array.from_buffers(target_type, count, [valid], children=columns)
         offsets = np.zeros(count + 1, np.int32)
         np.cumsum(self.numbers[index, :count], out=offsets[1:])
-        rows = pa.Array.from_buffers(target.value_type, int(offsets[-1]), [None], children=columns)
+        rows = pa.Array.from_buffers(
+            target_type.value_type, int(offsets[-1]), [None], children=columns
+        )
         buffers = [valid, pa.py_buffer(offsets)]
-        return pa.Array.from_buffers(target, count, buffers, children=[rows])
+        return pa.Array.from_buffers(target_type, count, buffers, children=[rows])
 
-    def column(self, index: int, count: int, kind: int, target: pa.DataType) -> pa.Array:
+    def column(self, index: int, count: int, kind: int, target_type: pa.DataType) -> pa.Array:
         """Return a column of the first images, whose cells are of this kind."""
         if kind in (TEXT, NUMBER_TEXT):
             texts = self.texts(index, count)
-            return texts if kind == TEXT else texts.cast(target)
+            return texts if kind == TEXT else texts.cast(target_type)
         bits, numbers = self.valid_bits(index, count), self.numbers[index, :count]
         if kind == BOOLEAN:
             booleans = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
-            return pa.Array.from_buffers(target, count, [bits, booleans])
+            return pa.Array.from_buffers(target_type, count, [bits, booleans])
         if kind != INTEGER:
-            return self.decimals(index, count, target, is_wide=kind >= WIDE)
-        return pa.Array.from_buffers(target, count, [bits, pa.py_buffer(numbers)])
+            return self.decimals(index, count, target_type, is_wide=kind >= WIDE)
+        return pa.Array.from_buffers(target_type, count, [bits, pa.py_buffer(numbers)])
 
     def texts(self, index: int, count: int) -> pa.Array:
         """Return a column of texts whose UTF-8 is not checked."""
@@ -114,14 +116,16 @@ class ImageCells:
             lengths = np.where(valid, lengths, 0)
         return _text_array(self.numbers[index, :count], lengths, valid, bits)
 
-    def decimals(self, index: int, count: int, target: pa.DataType, *, is_wide: bool) -> pa.Array:
+    def decimals(
+        self, index: int, count: int, target_type: pa.DataType, *, is_wide: bool
+    ) -> pa.Array:
         """Return a column of the unscaled numbers of decimals of any precision."""
         numbers = self.numbers[index, :count]
         highs = numbers >> 63
         if is_wide:
             highs = np.where(self.states[index, :count] == VALUE, self.highs[index, :count], 0)
         words = pa.py_buffer(np.stack([numbers, highs], axis=1))
-        return pa.Array.from_buffers(target, count, [self.valid_bits(index, count), words])
+        return pa.Array.from_buffers(target_type, count, [self.valid_bits(index, count), words])
 
 
 def _text_array(

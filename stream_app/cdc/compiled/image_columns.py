@@ -149,7 +149,7 @@ class ImageLayout:
             columns=np.array([indexes.get(name, NO_COLUMN) for name in names], np.int64),
             kinds=np.array([kind for kind, _ in all_types], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
-            types=[target for _, target in all_types],
+            types=[target_type for _, target_type in all_types],
             names=columns,
             objects=list(objects.values()),
             lists=list(lists.values()),
@@ -269,8 +269,8 @@ class ImageLayout:
 
     def _columns(self, cells: ImageCells, count: int) -> list[pa.Array]:
         return [
-            cells.column(index, count, int(kind), target)
-            for index, (kind, target) in enumerate(zip(self.kinds, self.types, strict=True))
+            cells.column(index, count, int(kind), target_type)
+            for index, (kind, target_type) in enumerate(zip(self.kinds, self.types, strict=True))
             if kind not in (OBJECT, LIST)
         ]
 

@@ -110,7 +110,10 @@ class AliasStep:
         reasons: dict[int, str] = {}
         for name in self.exclusive:
             column = self.aliases[name]
-            names = [column, *(alias for alias, target in self.aliases.items() if target == column)]
+            names = [
+                column,
+                *(alias for alias, column_name in self.aliases.items() if column_name == column),
+            ]
             has_other = np.zeros(changes.rows.num_rows, np.bool_)
             for other_name in names:
                 if other_name != name:

@@ -86,16 +86,18 @@ class WholeEpochCutter:
         self._pending_messages.begin_at(_offsets_by_partition(start), last_border.progress)
         limit = self.limit
         while True:
-            target = next_end(start, newest_offsets, limit)
-            self.reader.read(ranges_between(start, target), self._pending_messages, stopping)
+            target_offsets = next_end(start, newest_offsets, limit)
+            self.reader.read(
+                ranges_between(start, target_offsets), self._pending_messages, stopping
+            )
             cut = self._cut(last_border, newest_offsets)
-            end = _cut_back(target, start, cut.ends)
+            end = _cut_back(target_offsets, start, cut.ends)
             message_count = sum(offsets.size for offsets in ranges_between(start, end))
-            if message_count >= max(self.limit // 2, 1) or target == newest_offsets:
+            if message_count >= max(self.limit // 2, 1) or target_offsets == newest_offsets:
                 break
             limit *= 2  # a transaction is large, or its partitions are read at different paces
         if not message_count:
-            return self._wait_or_force_end(epoch, start, newest_offsets, target, cut)
+            return self._wait_or_force_end(epoch, start, newest_offsets, target_offsets, cut)
         if message_count > 2 * self.limit:
             _LOG.warning(
                 "epoch %d has %d messages, and not %d: a transaction of the source is that large",
@@ -133,11 +135,16 @@ class WholeEpochCutter:
         self.reader.close()
 
     def _wait_or_force_end(
-        self, epoch: int, start: Offsets, newest_offsets: Offsets, target: Offsets, cut: EpochCut
+        self,
+        epoch: int,
+        start: Offsets,
+        newest_offsets: Offsets,
+        target_offsets: Offsets,
+        cut: EpochCut,
     ) -> Offsets:
         """End an epoch without a whole transaction: at its start for a while, then by force."""
         now_s, last_border = self.clock.steady_seconds(), self._last_border(epoch)
-        has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
+        has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target_offsets)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
         if not cut.open_transactions or (has_topic and not cut.is_overtaken):
             self._waiting_since_s = None
@@ -158,7 +165,7 @@ class WholeEpochCutter:
         self._write_border(
             epoch, last_border, replace(forced_cut, border=replace(forced_cut.border, doubt=_TORN))
         )
-        return _cut_back(target, start, forced_cut.ends)
+        return _cut_back(target_offsets, start, forced_cut.ends)
 
     def _write_border(self, epoch: int, last_border: Border, cut: EpochCut) -> None:
         # The transactions of a doubtful epoch get a snapshot with the next epoch.
@@ -176,13 +183,15 @@ def _offsets_by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
     }
 
 
-def _cut_back(target: Offsets, start: Offsets, ends: Mapping[KafkaPartition, int]) -> Offsets:
-    """Cut the target back to the ends of whole transactions.
+def _cut_back(
+    target_offsets: Offsets, start: Offsets, ends: Mapping[KafkaPartition, int]
+) -> Offsets:
+    """Cut the target offsets back to the ends of whole transactions.
 
     A partition without messages ends at the target; a new one without any is left out.
     """
     cut: dict[str, dict[str, int]] = {}
-    for topic, partitions in target.items():
+    for topic, partitions in target_offsets.items():
         for partition, offset in partitions.items():
             # An earlier plan may have read further than the target; a whole cut has that too.
             end = ends.get((topic, int(partition)), offset)

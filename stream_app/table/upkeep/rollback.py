@@ -67,7 +67,7 @@ _LOG = logging.getLogger(__name__)
 class RollbackPlan:
     """The target of a rollback, and the versions and files that it deletes."""
 
-    target: Snapshot
+    target_snapshot: Snapshot
     numbers: RollbackNumbers
     files: FilesToDelete
 
@@ -95,7 +95,7 @@ def rollback_target(table: FileStoreTable, version: Version) -> Snapshot:
     return snapshot
 
 
-def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
+def plan_rollback(table: FileStoreTable, target_snapshot: Snapshot) -> RollbackPlan:
     """Plan a rollback, without changing anything.
 
     Raises:
@@ -104,21 +104,21 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
         CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
     try:
-        _check_no_expiry(table, target)
+        _check_no_expiry(table, target_snapshot)
     except UsageError:
         withdraw_rollbacks(table)  # left by crashed rollbacks, which would block the expiry
         raise
-    numbers = _numbers_of_table(table, target)
+    numbers = _numbers_of_table(table, target_snapshot)
     files = FilesToDelete()
     if not numbers.is_empty():
         try:
-            files = _files(table, target, numbers)
+            files = _files(table, target_snapshot, numbers)
         except FileNotFoundError as error:
             raise _changed_error(table, "a snapshot to be deleted has expired") from error
         except CorruptFileError:
-            _check_no_expiry(table, target)  # it may be deleting what was read
+            _check_no_expiry(table, target_snapshot)  # it may be deleting what was read
             raise
-    return RollbackPlan(target=target, numbers=numbers, files=files)
+    return RollbackPlan(target_snapshot=target_snapshot, numbers=numbers, files=files)
 
 
 def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool) -> None:
@@ -154,7 +154,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     for name in table.rollback_announcements.announcements():
         table.rollback_announcements.withdraw(name)
     if not table.branch:  # Iceberg's readers see the main branch
-        IcebergPublisher(table).publish(plan.target)
+        IcebergPublisher(table).publish(plan.target_snapshot)
 
 
 def _delete_snapshots(table: FileStoreTable, numbers: RollbackNumbers) -> None:
@@ -182,8 +182,8 @@ def _announce(
     try:
         # Announce first, then check. Expiring, tagging and following use the opposite order, so one
         # side sees the conflict.
-        _check_no_expiry(table, plan.target)
-        numbers = _numbers_of_table(table, plan.target)
+        _check_no_expiry(table, plan.target_snapshot)
+        numbers = _numbers_of_table(table, plan.target_snapshot)
         if replace(numbers, consumers=()) != replace(plan.numbers, consumers=()):
             raise _changed_error(table, "snapshots, tags or changelogs have changed")
         if not resets_consumers:
@@ -197,7 +197,7 @@ def _announce(
 def _restore_target(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers) -> None:
     """Restore the target if it has expired, and delete later changelogs and tags."""
     if numbers.is_restored:  # 2
-        table.snapshots.restore(without_lost_changelog(table, plan.target))
+        table.snapshots.restore(without_lost_changelog(table, plan.target_snapshot))
     table.changelogs.delete(numbers.changelog_ids)  # 3
     table.tags.delete(*numbers.tag_names)
 
@@ -227,11 +227,11 @@ def _check_target(table: FileStoreTable, target_id: int) -> None:
         )
 
 
-def _numbers_of_table(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
+def _numbers_of_table(table: FileStoreTable, target_snapshot: Snapshot) -> RollbackNumbers:
     now_ms = table.clock.now_ms()
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return rollback_numbers(
-        target.snapshot_id,
+        target_snapshot.snapshot_id,
         snapshot_ids=table.snapshots.ids(),
         changelog_ids=table.changelogs.ids(),
         tagged_ids={tag.name: tag.snapshot.snapshot_id for tag in table.tags.tags()},
@@ -243,10 +243,12 @@ def _numbers_of_table(table: FileStoreTable, target: Snapshot) -> RollbackNumber
     )
 
 
-def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
+def _check_no_expiry(table: FileStoreTable, target_snapshot: Snapshot) -> None:
     latest_id = table.snapshots.latest_id()
     rollbacks = holding_rollbacks(table)
-    expiry = blocking_expiry(target.snapshot_id, holding_announcements(table), rollbacks, latest_id)
+    expiry = blocking_expiry(
+        target_snapshot.snapshot_id, holding_announcements(table), rollbacks, latest_id
+    )
     if expiry is not None:
         raise UsageError(
             f"snapshots {expiry.start} to {expiry.end - 1} are expiring: an expiry is deleting "
@@ -294,13 +296,15 @@ def _delete_latecomers(table: FileStoreTable, target_id: int) -> None:
             table.snapshots.sync_deletions()
 
 
-def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
+def _files(
+    table: FileStoreTable, target_snapshot: Snapshot, numbers: RollbackNumbers
+) -> FilesToDelete:
     """Return the files added after the target that neither the target nor another branch needs."""
     protected = protected_versions(table)
     collector = FileCollector(ManifestCache(table))
     needed_files = collector.keep_files_of_others(protected, needed_files_cache())
-    needed_files.append(collector.manifest_cache.live_files(target))
-    collector.keep_metadata_of([target])
+    needed_files.append(collector.manifest_cache.live_files(target_snapshot))
+    collector.keep_metadata_of([target_snapshot])
     readable = (
         _readable_snapshot(table, snapshot_id) for snapshot_id in reversed(numbers.snapshot_ids)
     )
@@ -354,13 +358,13 @@ def _collect_added_files(
     add_changelog(collector, snapshot, protected)
 
 
-def without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
+def without_lost_changelog(table: FileStoreTable, target_snapshot: Snapshot) -> Snapshot:
     """Return the target without its changelog, if an expiry has deleted that in spite of a tag."""
-    name = target.changelog_manifest_list
+    name = target_snapshot.changelog_manifest_list
     if name is None or table.file_io.exists(table.paths.manifest(name)):
-        return target
+        return target_snapshot
     return replace(
-        target,
+        target_snapshot,
         changelog_manifest_list=None,
         changelog_manifest_list_size=None,
         changelog_record_count=None,

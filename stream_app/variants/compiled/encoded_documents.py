@@ -126,8 +126,8 @@ def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, failed: Bools) -> No
         start = text_address - int(texts.ctypes.data)
         value = np.float64(texts[start : start + size].tobytes())
         failed[row] |= bool(np.isinf(value))
-        target = position - int(out.ctypes.data)
-        out[target : target + 8] = np.frombuffer(value.tobytes(), np.uint8)
+        output_offset = position - int(out.ctypes.data)
+        out[output_offset : output_offset + 8] = np.frombuffer(value.tobytes(), np.uint8)
 
 
 def _binary_column(data: Bytes, sizes: Int64s) -> pa.Array:
