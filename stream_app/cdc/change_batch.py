@@ -173,25 +173,29 @@ class DecodedBatch:
         return replace(self, changes=replace(self.changes, rows=rows))
 
 
-def results_in_batch(decoded: DecodedBatch, message_indices: Int32s) -> DecodedBatch:
+def results_in_batch(decoded_batch: DecodedBatch, message_indices: Int32s) -> DecodedBatch:
     """Return the results of some messages of a batch, with positions in that batch.
 
     Args:
         message_indices: int32 [m]; the positions of these messages in the batch.
     """
-    changes = decoded.changes
+    changes = decoded_batch.changes
     return replace(
-        decoded,
+        decoded_batch,
         changes=ChangeBatch(
             rows=changes.rows, message_indices=message_indices[changes.message_indices]
         ),
-        tables={name: int(message_indices[position]) for name, position in decoded.tables.items()},
-        drift=_sightings_in_batch(decoded.drift, message_indices),
-        violations=_sightings_in_batch(decoded.violations, message_indices),
-        schemas={key: int(message_indices[position]) for key, position in decoded.schemas.items()},
+        tables={
+            name: int(message_indices[position]) for name, position in decoded_batch.tables.items()
+        },
+        drift=_sightings_in_batch(decoded_batch.drift, message_indices),
+        violations=_sightings_in_batch(decoded_batch.violations, message_indices),
+        schemas={
+            key: int(message_indices[position]) for key, position in decoded_batch.schemas.items()
+        },
         last_truncate=None
-        if decoded.last_truncate is None
-        else int(message_indices[decoded.last_truncate]),
+        if decoded_batch.last_truncate is None
+        else int(message_indices[decoded_batch.last_truncate]),
     )
 
 

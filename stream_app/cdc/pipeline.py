@@ -75,7 +75,7 @@ class StepPlace(IntEnum):
 class Step(Protocol):
     """A step that adapts the results of a batch of messages. Can be pickled."""
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch, /) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch, /) -> DecodedBatch:
         """Process each message independently: no result depends on another message.
 
         Args:
@@ -146,10 +146,10 @@ class Pipeline:
         return join_results(left, results_in_batch(right, right_index))
 
     def _decode_with_steps(self, messages: pa.RecordBatch) -> DecodedBatch:
-        decoded = self.decoder.decode(messages)
+        decoded_batch = self.decoder.decode(messages)
         for step in self.steps.values():
-            decoded = step(decoded, messages)
-        return decoded
+            decoded_batch = step(decoded_batch, messages)
+        return decoded_batch
 
 
 def _decoder_failure(error: Exception) -> str:

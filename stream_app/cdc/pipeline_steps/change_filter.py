@@ -105,12 +105,12 @@ class FilterStep:
     merges_by_key: bool
     known_columns: KnownColumns
 
-    def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        rows, message_indices = decoded.changes.rows, decoded.changes.message_indices
+        rows, message_indices = decoded_batch.changes.rows, decoded_batch.changes.message_indices
         is_true = condition_mask(rows, self.condition)
         if is_true.all():
-            return decoded
+            return decoded_batch
         kinds: RowKinds = rows.column(ROW_KIND).to_numpy()
         if self.merges_by_key:
             is_pair = np.zeros(len(kinds), np.bool_)
@@ -122,11 +122,11 @@ class FilterStep:
         rows = rows.set_column(0, rows.schema.field(0), pa.array(filtered_rows.kinds))
         remaining_indices = message_indices[filtered_rows.remains]
         return replace(
-            decoded,
+            decoded_batch,
             changes=ChangeBatch(
                 rows=rows.filter(pa.array(filtered_rows.remains)), message_indices=remaining_indices
             ),
-            skipped_count=decoded.skipped_count
+            skipped_count=decoded_batch.skipped_count
             + len(np.unique(message_indices))
             - len(np.unique(remaining_indices)),
         )

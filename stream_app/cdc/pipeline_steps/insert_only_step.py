@@ -37,16 +37,16 @@ class InsertOnlyStep:
     quarantines: bool
     ignores_deletes: bool
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`.
 
         Raises:
             WrongSourceError: an update or a delete, unless such records are quarantined.
         """
-        changes = decoded.changes
+        changes = decoded_batch.changes
         kinds: npt.NDArray[np.int8] = changes.rows.column(ROW_KIND).to_numpy()
         if not kinds.any():
-            return decoded
+            return decoded_batch
         skipped_count = 0
         is_dropped = np.zeros(len(kinds), np.bool_)
         if self.ignores_deletes:
@@ -65,9 +65,9 @@ class InsertOnlyStep:
             for index, kind in zip(message_indices, first_kinds, strict=True)
         }
         remaining_batch = replace(
-            decoded,
+            decoded_batch,
             changes=changes.where(~is_dropped),
-            skipped_count=decoded.skipped_count + skipped_count,
+            skipped_count=decoded_batch.skipped_count + skipped_count,
         )
         return remaining_batch.with_bad_records(messages, reasons)
 

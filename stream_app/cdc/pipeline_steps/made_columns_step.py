@@ -72,17 +72,17 @@ class MadeColumnsStep:
     facts: SourceFacts
     now_ms: Callable[[], int]
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        changes = decoded.changes
+        changes = decoded_batch.changes
         builder = _MadeColumnBuilder(self, changes)
         if self.metadata:
             builder.add_metadata(with_all_columns(messages))
         builder.add_computed(self.now_ms())
         builder.add_blanks()
         columns = [builder.column(name) for name in self.schema.names]
-        decoded = decoded.with_rows(replace_columns(changes.rows, columns, self.schema))
-        return decoded.with_bad_records(messages, builder.reasons)
+        decoded_batch = decoded_batch.with_rows(replace_columns(changes.rows, columns, self.schema))
+        return decoded_batch.with_bad_records(messages, builder.reasons)
 
 
 class _MadeColumnBuilder:

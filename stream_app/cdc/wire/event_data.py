@@ -221,13 +221,13 @@ class EventFormat:
         Raises:
             SourceError: what the format within raises.
         """
-        decoded = self._decode_unwrapped(messages, one_by_one=False)
-        if not decoded.bad.num_rows:
-            return decoded
-        bad_indices = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
+        decoded_batch = self._decode_unwrapped(messages, one_by_one=False)
+        if not decoded_batch.bad.num_rows:
+            return decoded_batch
+        bad_indices = np.flatnonzero(mask_of_bad(messages, decoded_batch.bad)).astype(np.int32)
         single_results = self.decode_one_by_one(messages.take(pa.array(bad_indices)))
-        decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
-        joined_batch = join_results(decoded, results_in_batch(single_results, bad_indices))
+        decoded_batch = replace(decoded_batch, bad=decoded_batch.bad.slice(0, 0))
+        joined_batch = join_results(decoded_batch, results_in_batch(single_results, bad_indices))
         return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, messages))  # step 3
 
     def decode_one_by_one(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -236,13 +236,16 @@ class EventFormat:
 
     def _decode_unwrapped(self, messages: pa.RecordBatch, *, one_by_one: bool) -> DecodedBatch:
         inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=one_by_one)
-        decoded = self.inner_format.decode(inner_messages)
+        decoded_batch = self.inner_format.decode(inner_messages)
         if not reasons:
-            return decoded
+            return decoded_batch
         # The format has skipped the unreadable events like tombstones.
-        decoded = replace(decoded, skipped_count=decoded.skipped_count - len(reasons))
+        decoded_batch = replace(
+            decoded_batch, skipped_count=decoded_batch.skipped_count - len(reasons)
+        )
         return replace(
-            decoded, bad=pa.concat_batches([decoded.bad, bad_records(messages, reasons)])
+            decoded_batch,
+            bad=pa.concat_batches([decoded_batch.bad, bad_records(messages, reasons)]),
         )
 
 

@@ -126,10 +126,10 @@ class HeadedJsonFormat:
             bodies = remove_heads(headed_values.take(pa.array(message_indices)))
             if deletes and self.key_name:
                 bodies = _objects_of_values(bodies, self.key_name)
-            decoded = decoder.decode(_with_value(schema_messages, bodies))
+            decoded_batch = decoder.decode(_with_value(schema_messages, bodies))
             if not deletes:
-                decoded = replace(decoded, schemas={str(number): 0})
-            yield results_in_batch(decoded, message_indices.astype(np.int32))
+                decoded_batch = replace(decoded_batch, schemas={str(number): 0})
+            yield results_in_batch(decoded_batch, message_indices.astype(np.int32))
 
     def _bad_batch(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         changes, bad = no_changes(self.schema), bad_records(messages, reasons)

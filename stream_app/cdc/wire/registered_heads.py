@@ -65,8 +65,10 @@ class _RewritingFormat:
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`."""
-        decoded = self.inner_format.decode(rewrite_keys_and_values(messages, self.rewrite))
-        return replace(decoded, bad=_with_guids(with_received_bytes(decoded.bad, messages)))
+        decoded_batch = self.inner_format.decode(rewrite_keys_and_values(messages, self.rewrite))
+        return replace(
+            decoded_batch, bad=_with_guids(with_received_bytes(decoded_batch.bad, messages))
+        )
 
 
 def _with_guids(bad: pa.RecordBatch) -> pa.RecordBatch:

@@ -32,14 +32,14 @@ def insert(key: int, text: str = '"x"') -> str:
     ],
 )
 def test_counts_and_schemas(values: list[str | None], rows: int, bad: int, skipped: int) -> None:
-    decoded = a_format(COLUMNS).decode(messages(*values))
-    assert decoded.changes.rows.num_rows == rows
-    assert decoded.changes.rows.schema == change_schema(arrow_schema(parse_columns(COLUMNS)))
-    decoded.changes.rows.validate(full=True)
-    assert decoded.changes.message_indices.dtype == "int32"
-    assert decoded.bad.num_rows == bad
-    assert decoded.bad.schema == BAD_RECORD_SCHEMA
-    assert decoded.skipped_count == skipped
+    decoded_batch = a_format(COLUMNS).decode(messages(*values))
+    assert decoded_batch.changes.rows.num_rows == rows
+    assert decoded_batch.changes.rows.schema == change_schema(arrow_schema(parse_columns(COLUMNS)))
+    decoded_batch.changes.rows.validate(full=True)
+    assert decoded_batch.changes.message_indices.dtype == "int32"
+    assert decoded_batch.bad.num_rows == bad
+    assert decoded_batch.bad.schema == BAD_RECORD_SCHEMA
+    assert decoded_batch.skipped_count == skipped
 
 
 def test_a_bad_record_keeps_where_it_came_from() -> None:
@@ -66,13 +66,13 @@ def test_huge_value_and_many_slices() -> None:
     values[100] = insert(100, f'"{huge}"')
     values[40_000] = '{"op":"c","after":{"id":40000,'
     values[69_999] = insert(69_999, "[1]")
-    decoded = a_format(COLUMNS).decode(messages(*values))
-    assert list(reasons_of(decoded)) == [40_000]
-    keys = decoded.changes.rows.column("id").to_pylist()
+    decoded_batch = a_format(COLUMNS).decode(messages(*values))
+    assert list(reasons_of(decoded_batch)) == [40_000]
+    keys = decoded_batch.changes.rows.column("id").to_pylist()
     assert keys == [key for key in range(70_000) if key != 40_000]
-    assert decoded.changes.message_indices.tolist() == keys
-    assert decoded.changes.rows.column("v")[100].as_py() == huge
-    assert decoded.changes.rows.column("v")[-1].as_py() == "[1]"
+    assert decoded_batch.changes.message_indices.tolist() == keys
+    assert decoded_batch.changes.rows.column("v")[100].as_py() == huge
+    assert decoded_batch.changes.rows.column("v")[-1].as_py() == "[1]"
 
 
 def test_deep_nesting_in_an_ignored_field() -> None:
@@ -80,9 +80,9 @@ def test_deep_nesting_in_an_ignored_field() -> None:
     deep = "[" * 100_000 + "]" * 100_000
     odd = f'{{"op":"c","after":{{"id":2,"w":{deep}}}}}'
     for texts in ([insert(1), odd], [odd, insert(1), "{}}"], [odd]):
-        decoded = a_format(COLUMNS).decode(messages(*texts))
-        assert [row[2] for row in rows_of(decoded)] == [1] * (len(texts) > 1)
-        reason = reasons_of(decoded)[texts.index(odd)]
+        decoded_batch = a_format(COLUMNS).decode(messages(*texts))
+        assert [row[2] for row in rows_of(decoded_batch)] == [1] * (len(texts) > 1)
+        reason = reasons_of(decoded_batch)[texts.index(odd)]
         assert reason == "is nested too deeply: more than 128 levels"
 
 
@@ -96,12 +96,12 @@ def test_values_that_no_longer_look_like_the_first_ones() -> None:
 
 def test_sliced_message_batches() -> None:
     batch = messages(*(insert(key) for key in range(10)), None, "{")
-    decoded = a_format(COLUMNS).decode(batch.slice(4))
-    assert [row[:3] for row in rows_of(decoded)] == [
+    decoded_batch = a_format(COLUMNS).decode(batch.slice(4))
+    assert [row[:3] for row in rows_of(decoded_batch)] == [
         (position, "+I", position + 4) for position in range(6)
     ]
-    assert decoded.skipped_count == 1
-    assert list(reasons_of(decoded)) == [11]
+    assert decoded_batch.skipped_count == 1
+    assert list(reasons_of(decoded_batch)) == [11]
 
 
 def test_a_format_can_be_pickled() -> None:

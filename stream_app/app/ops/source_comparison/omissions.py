@@ -73,12 +73,12 @@ class Omissions:
             "give the table's job a new checkpoint",
         )
 
-    def add_batch(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> None:
+    def add_batch(self, messages: pa.RecordBatch, decoded_batch: DecodedBatch) -> None:
         """Record the bad records and the column drift in a decoded batch of messages."""
         self._note_key_names(messages)
-        if decoded.bad.num_rows:
-            self.add_bad(decoded.bad)
-        for column, sighting in decoded.drift.items():
+        if decoded_batch.bad.num_rows:
+            self.add_bad(decoded_batch.bad)
+        for column, sighting in decoded_batch.drift.items():
             place = _place(messages, sighting.first_position)
             located = RecordSighting(sighting.record_count, *place)
             earlier_sighting = self._columns.get(column)

@@ -143,13 +143,13 @@ def check(column: str, texts: list[str], expected: list[Any], options: dict[str,
     assert len(fits) < len(expected)
     decoder = a_format(f"id BIGINT, v {column}", options=options)
     sent = [event(after=f'{{"id":{index},"v":{text}}}') for index, text in enumerate(texts)]
-    decoded = decoder.decode(messages(*sent, event(after='{"id":-1,"v":[]}')))
-    assert {row[2]: row[3] for row in rows_of(decoded) if row[2] >= 0} == {
+    decoded_batch = decoder.decode(messages(*sent, event(after='{"id":-1,"v":[]}')))
+    assert {row[2]: row[3] for row in rows_of(decoded_batch) if row[2] >= 0} == {
         index: expected[index] for index in fits
     }
-    assert set(reasons_of(decoded)) >= set(range(len(expected))) - set(fits)
-    decoded = decoder.decode(messages(*(sent[index] for index in fits)))
-    assert [row[3] for row in rows_of(decoded)] == [expected[index] for index in fits]
+    assert set(reasons_of(decoded_batch)) >= set(range(len(expected))) - set(fits)
+    decoded_batch = decoder.decode(messages(*(sent[index] for index in fits)))
+    assert [row[3] for row in rows_of(decoded_batch)] == [expected[index] for index in fits]
     for index in range(0, len(sent), 20):
         alone = decoder.decode(messages(sent[index]))
         assert [row[3] for row in rows_of(alone)] == (

@@ -61,17 +61,17 @@ class Wire:
         return json.dumps({"type": "struct", "fields": images, "name": "t.Envelope"})
 
 
-def outcomes(decoded: DecodedBatch, count: int) -> list[Outcome]:
+def outcomes(decoded_batch: DecodedBatch, count: int) -> list[Outcome]:
     """Return for each message its rows, or its reason."""
-    rows = decoded.changes.rows
+    rows = decoded_batch.changes.rows
     outcomes: dict[int, Outcome] = {}
     columns = [rows.column(name).to_pylist() for name in ("id", "w")]
     values = comparable(rows.column("v"))
     for position, *row in zip(
-        decoded.changes.message_indices.tolist(), *columns, values, strict=True
+        decoded_batch.changes.message_indices.tolist(), *columns, values, strict=True
     ):
         outcomes[position] = (*outcomes.get(position, ()), tuple(row))
-    reasons = reasons_of(decoded)
+    reasons = reasons_of(decoded_batch)
     assert not outcomes.keys() & reasons.keys()
     return [
         outcomes.get(position, (BAD, reasons.get(position, "lost"))) for position in range(count)
@@ -132,8 +132,8 @@ def places(wire: Wire, texts: list[str], rng: random.Random) -> Iterator[tuple[s
         among = [wire.message(index, neighbour)] * GOOD_NEIGHBOURS
         place = rng.randrange(GOOD_NEIGHBOURS)
         among[place] = wire.message(index, texts[index])
-        decoded = wire.decoder().decode(messages(*among))
-        yield f"among {neighbour}", index, outcomes(decoded, GOOD_NEIGHBOURS)[place]
+        decoded_batch = wire.decoder().decode(messages(*among))
+        yield f"among {neighbour}", index, outcomes(decoded_batch, GOOD_NEIGHBOURS)[place]
 
 
 def good_value(wire: Wire, text: str) -> bool:

@@ -97,17 +97,17 @@ def a_message(rng: random.Random, number: int) -> bytes:
     return encoded(number, ENVELOPE, {**change, "block": rng.choice([None, block])})
 
 
-def everything(decoded: DecodedBatch) -> tuple[Any, ...]:
+def everything(decoded_batch: DecodedBatch) -> tuple[Any, ...]:
     """All that a decoder tells, comparable."""
-    assert decoded.decoder_error_count == 0
+    assert decoded_batch.decoder_error_count == 0
     return (
-        repr(rows_of(decoded)),
-        reasons_of(decoded),
-        decoded.skipped_count,
-        sorted(decoded.tables.items()),
-        decoded.schemas,
-        {column: sighting.record_count for column, sighting in decoded.drift.items()},
-        decoded.changes.rows.schema,
+        repr(rows_of(decoded_batch)),
+        reasons_of(decoded_batch),
+        decoded_batch.skipped_count,
+        sorted(decoded_batch.tables.items()),
+        decoded_batch.schemas,
+        {column: sighting.record_count for column, sighting in decoded_batch.drift.items()},
+        decoded_batch.changes.rows.schema,
     )
 
 

@@ -157,8 +157,8 @@ def of_each_column(field: dict[str, Any], value: Any) -> dict[str, Any]:
         compact = json.dumps(json.loads(text), separators=(",", ":"))
         results = []
         for sent in ([text], [compact], [compact] * 9 + [text]):
-            decoded = decoder.decode(messages(*sent))
-            rows, reasons = rows_of(decoded), reasons_of(decoded)
+            decoded_batch = decoder.decode(messages(*sent))
+            rows, reasons = rows_of(decoded_batch), reasons_of(decoded_batch)
             assert len(rows) + len(reasons) == len(sent)
             assert not (rows and reasons)
             assert len({repr(row[1:]) for row in rows} | set(reasons.values())) == 1

@@ -97,11 +97,11 @@ def test_a_truncate_before_the_job_knows_its_table_is_refused() -> None:
     emptied += '"table":"customers"}}'
     good = of_table("debezium-json", "orders", 1)
     first = decoder("debezium-json", SourceChoice(is_open=True))
-    decoded = pickle.loads(pickle.dumps(first)).decode(messages(good, emptied, None, good))
-    assert "was truncated" in str(decoded.refusal)
-    assert decoded.record_counts == {"d.orders": 2, "d.customers": 1}
-    assert decoded.tables == {"d.orders": 0, "d.customers": 1}
-    assert rows_of(decoded) == []
+    decoded_batch = pickle.loads(pickle.dumps(first)).decode(messages(good, emptied, None, good))
+    assert "was truncated" in str(decoded_batch.refusal)
+    assert decoded_batch.record_counts == {"d.orders": 2, "d.customers": 1}
+    assert decoded_batch.tables == {"d.orders": 0, "d.customers": 1}
+    assert rows_of(decoded_batch) == []
 
 
 def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
