@@ -49,29 +49,29 @@ class Casts:
     alone: CastAlone
 
 
-def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> CastResult:
+def cast_nested(reading: ColumnReading, wire_values: pa.Array, casts: Casts) -> CastResult:
     """Step 1: cast arrays and objects that the parser has read in columns.
 
     Args:
-        wire: values of the reading's nested wire type.
+        wire_values: values of the reading's nested wire type.
     """
     inner = reading.inner_readings()
     if reading.data_type.root in LIST_ROOTS:
-        lengths = pc.fill_null(pc.list_value_length(wire), 0).to_numpy().astype(np.int64)
-        elements = _cast_inner(inner[0], wire.flatten(), casts)
-        return _lists(reading, lengths, [elements], valid_of(wire))
-    parts = [_cast_inner(*part, casts) for part in zip(inner, wire.flatten(), strict=True)]
-    return _rows(reading, parts, valid_of(wire))
+        lengths = pc.fill_null(pc.list_value_length(wire_values), 0).to_numpy().astype(np.int64)
+        elements = _cast_inner(inner[0], wire_values.flatten(), casts)
+        return _lists(reading, lengths, [elements], valid_of(wire_values))
+    parts = [_cast_inner(*part, casts) for part in zip(inner, wire_values.flatten(), strict=True)]
+    return _rows(reading, parts, valid_of(wire_values))
 
 
-def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> CastResult:
+def cast_texts(reading: ColumnReading, wire_values: pa.Array, casts: Casts) -> CastResult:
     """Steps 2 and 3: read texts of JSON, and cast their parts.
 
     Args:
-        wire: texts of JSON, one document each.
+        wire_values: texts of JSON, one document each.
     """
-    valid = valid_of(wire)
-    texts = wire.drop_null()
+    valid = valid_of(wire_values)
+    texts = wire_values.drop_null()
     result = _parse_together(reading, texts, casts)
     if result is None:
         documents = [_parse_document(text) for text in texts.to_pylist()]
@@ -84,8 +84,8 @@ def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> CastResu
     return values_with_nulls, None if failed is None else failed[indices] & valid
 
 
-def _cast_inner(reading: ColumnReading, wire: pa.Array, casts: Casts) -> CastResult:
-    return casts.column(reading, reading.usual_kind(), wire)
+def _cast_inner(reading: ColumnReading, wire_values: pa.Array, casts: Casts) -> CastResult:
+    return casts.column(reading, reading.usual_kind(), wire_values)
 
 
 def _parse_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> CastResult | None:

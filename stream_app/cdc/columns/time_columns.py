@@ -113,8 +113,8 @@ def times_from_iso(texts: pa.Array, target_type: pa.DataType, precision: int) ->
     stamped_texts = pc.binary_join_element_wise("1970-01-01T", texts, "")
     instants, failed = _instants(stamped_texts, 9)
     day_nanos = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
-    wire = _build(day_nanos, instants, None, pa.int64())[0]
-    times, _ = times_from_epoch(wire, 9, target_type, precision)
+    wire_values = _build(day_nanos, instants, None, pa.int64())[0]
+    times, _ = times_from_epoch(wire_values, 9, target_type, precision)
     return times, failed
 
 
@@ -284,23 +284,26 @@ def _build(
     return array.view(target_type), failed
 
 
-def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> Bools | None:
+def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire_values: pa.Array) -> Bools | None:
     """Mark the values that lose digits: bool [n], or None if no value does.
 
     Args:
         json_kind: the JSON kind of its values.
-        wire: the values, as `cast_column` takes them. Those that fail to cast may be marked too.
+        wire_values: the values, as `cast_column` takes them. Those that fail to cast may be marked
+            too.
     """
-    if not may_cut(reading) or wire.null_count == len(wire):
+    if not may_cut(reading) or wire_values.null_count == len(wire_values):
         return None
     if json_kind is JsonKind.NUMBER:
         unit = _smallest_unit(reading)
         loses_digits: Bools = (
-            int64s_of(wire) % unit != 0 if unit > 1 else np.zeros(len(wire), np.bool_)
+            int64s_of(wire_values) % unit != 0 if unit > 1 else np.zeros(len(wire_values), np.bool_)
         )
-        loses_digits &= valid_of(wire)
+        loses_digits &= valid_of(wire_values)
     elif json_kind is JsonKind.STRING and reading.family is not Family.DATE:
-        loses_digits = _loses_fraction(wire, _WHOLE_LENGTHS[reading.family], held_digits(reading))
+        loses_digits = _loses_fraction(
+            wire_values, _WHOLE_LENGTHS[reading.family], held_digits(reading)
+        )
     else:
         return None
     return loses_digits if loses_digits.any() else None

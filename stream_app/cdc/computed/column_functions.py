@@ -222,8 +222,8 @@ def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Ar
     reading = _reading(data_type, arrow_type)
     text = value.lower() if reading.family is Family.BOOLEAN else value
     try:
-        kind, wire = wire_value(reading, JsonKind.STRING, text)
-        constant, failed = cast_alone(reading, kind, [wire])
+        kind, parsed_value = wire_value(reading, JsonKind.STRING, text)
+        constant, failed = cast_alone(reading, kind, [parsed_value])
         if failed is None:
             return constant
     except ValueError:

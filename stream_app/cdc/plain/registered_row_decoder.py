@@ -306,22 +306,22 @@ class RegisteredRowDecoder:
             for part, cursor, fields in part_values
             for name in part.columns
         }
-        wires = []
+        wire_columns = []
         for reading in plan.readings:
             cursor, values = sources.get(reading.name, (value_cursor, None))
-            wires.append(wire_column(reading, [(values, positions)], cursor, is_intact))
+            wire_columns.append(wire_column(reading, [(values, positions)], cursor, is_intact))
         count = int(is_intact.sum())
         indices, no_images = np.arange(count), np.full(count, -1, np.int64)
         images = StackedImages(
             ops=np.full(count, plan.op, np.uint8),
             before_at=indices if plan.op == DELETE else no_images,
             after_at=no_images if plan.op == DELETE else indices,
-            json_kinds=[wire.json_kind for wire in wires],
-            columns=[wire.values for wire in wires],
-            suspects=np.logical_or.reduce([wire.suspects for wire in wires]),
+            json_kinds=[column.json_kind for column in wire_columns],
+            columns=[column.values for column in wire_columns],
+            suspects=np.logical_or.reduce([column.suspects for column in wire_columns]),
             table_names=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
         )
-        return images, [wire.reading for wire in wires], is_intact
+        return images, [column.reading for column in wire_columns], is_intact
 
     def _sightings(self, drift: Drift, is_row: Bools) -> Mapping[DriftedColumn, Sighting]:
         """Return the unknown and missing columns, which all records with a row share."""

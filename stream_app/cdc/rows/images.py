@@ -184,13 +184,13 @@ def rows_of_images(
     cut_records: dict[str, Bools] = {}
     finds_cuts = rules.cut_reaction is not DriftReaction.IGNORE
     for reading, kind, column in zip(readings, images.json_kinds, images.columns, strict=True):
-        wire = column if is_in_place else column.take(order)
+        wire_values = column if is_in_place else column.take(order)
         unchanged = images.unchanged.get(reading.name)
-        values, failed = _cast(reading, kind, wire, plan, unchanged, rules)  # step 2
+        values, failed = _cast(reading, kind, wire_values, plan, unchanged, rules)  # step 2
         columns.append(values)
         if failed is not None:
             suspects[plan.record_indices[failed]] = True
-        loses_digits = cut_digits(reading, kind, wire) if finds_cuts else None
+        loses_digits = cut_digits(reading, kind, wire_values) if finds_cuts else None
         if loses_digits is not None:
             cut_records[reading.name] = np.zeros(len(suspects), np.bool_)
             cut_records[reading.name][plan.record_indices[loses_digits]] = True
@@ -211,7 +211,7 @@ def rows_of_images(
 def _cast(
     reading: ColumnReading,
     json_kind: JsonKind,
-    wire: pa.Array,
+    wire_values: pa.Array,
     plan: RowPlan,
     unchanged: Bools | None,
     rules: RowRules,
@@ -222,8 +222,8 @@ def _cast(
         unchanged: bool [n], the records that omit the column's value; None: none of them.
     """
     if rules.before_has_key_only:
-        wire = forget_invented(reading, wire, plan)
-    column, failed = cast_column(reading, json_kind, wire)
+        wire_values = forget_invented(reading, wire_values, plan)
+    column, failed = cast_column(reading, json_kind, wire_values)
     if rules.before_has_key_only:
         column = fill_invented(reading, column, plan)
     if reading.required and column.null_count:

@@ -61,32 +61,34 @@ def avro_images(
     is_parsed: Bools,
     texts: MessageTexts,
     image_positions: tuple[Int64s, Int64s],
-    wires: Sequence[WireColumn],
+    wire_columns: Sequence[WireColumn],
 ) -> AvroImages:
     """Join the columns of m messages.
 
     Args:
         image_positions: int64 [m], [m]; the row of each message's image before and after, or -1.
-        wires: the columns of all images.
+        wire_columns: the columns of all images.
     """
     before_at, after_at = image_positions
     ops = ops_of(texts.ops, OPS_OF_LETTERS)
     suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
-    for wire in wires:
-        if wire.suspects.any():
-            is_suspect = np.append(wire.suspects, False)  # for images at -1
+    for column in wire_columns:
+        if column.suspects.any():
+            is_suspect = np.append(column.suspects, False)  # for images at -1
             suspects = suspects | is_suspect[before_at] | is_suspect[after_at]
     images = StackedImages(
         ops=ops,
         before_at=before_at,
         after_at=after_at,
-        json_kinds=[wire.json_kind for wire in wires],
-        columns=[wire.values for wire in wires],
+        json_kinds=[column.json_kind for column in wire_columns],
+        columns=[column.values for column in wire_columns],
         suspects=suspects,
         table_names=texts.tables,
     )
     is_whole = bools_of(pc.is_in(texts.connectors, pa.array(WHOLE_IMAGES)))
-    return AvroImages(is_parsed, ParsedImages(images, is_whole), [wire.reading for wire in wires])
+    return AvroImages(
+        is_parsed, ParsedImages(images, is_whole), [column.reading for column in wire_columns]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +148,14 @@ class CompiledAvroReader:
         messages = self.layout.read(values, HEAD.size)
         if messages is None or not messages.is_parsed.any():
             return None
-        wires = [self._column(reading, messages) for reading in self.readings]
+        wire_columns = [self._column(reading, messages) for reading in self.readings]
         texts = MessageTexts(
             ops=_texts_at(messages, _OP),
             connectors=_texts_at(messages, _CONNECTOR),
             tables=[_texts_at(messages, path) for path in _TABLES] if self.reads_tables else (),
         )
         return avro_images(
-            messages.is_parsed, texts, (messages.before_at, messages.after_at), wires
+            messages.is_parsed, texts, (messages.before_at, messages.after_at), wire_columns
         )
 
     def _column(self, reading: ColumnReading, messages: AvroMessages) -> WireColumn:

@@ -117,9 +117,9 @@ def wire_column(
                     values.avro_type is None or values.avro_type.kind != "null"
                 )
             else:
-                wire = as_wire(_IntactValues(values.avro_type, cursor, values, is_intact))
-                suspects[image_indices[~valid_of(wire)]] = True
-                column = _spread(wire, image_indices, image_count)
+                wire_values = as_wire(_IntactValues(values.avro_type, cursor, values, is_intact))
+                suspects[image_indices[~valid_of(wire_values)]] = True
+                column = _spread(wire_values, image_indices, image_count)
         side_columns.append(column)
         side_suspects.append(suspects)
     return WireColumn(reading, kind, pa.concat_arrays(side_columns), np.concatenate(side_suspects))
@@ -148,10 +148,10 @@ def leaf_column(reading: ColumnReading, leaf: AvroLeaf, has_value: Bools) -> Wir
             reading, kind, pa.nulls(len(suspects), _null_type(reading, kind)), suspects
         )
     kind, as_wire, reading, _ = conversion
-    wire = as_wire(leaf)
-    if wire.null_count > len(has_value) - np.count_nonzero(has_value):
-        suspects = has_value & ~valid_of(wire)
-    return WireColumn(reading, kind, wire, suspects)
+    wire_values = as_wire(leaf)
+    if wire_values.null_count > len(has_value) - np.count_nonzero(has_value):
+        suspects = has_value & ~valid_of(wire_values)
+    return WireColumn(reading, kind, wire_values, suspects)
 
 
 def reads_leaf(reading: ColumnReading, avro_type: AvroType) -> bool:

@@ -86,8 +86,8 @@ def array_of(values: list[Any], data_type: DataType) -> pa.Array:
             parts.append(pa.nulls(1, reading.arrow_type))
             continue
         text = value if isinstance(value, str) else json.dumps(value)
-        kind, wire = wire_value(reading, JsonKind.STRING, text)
-        cast_value, failed = cast_alone(reading, kind, [wire])
+        kind, parsed_value = wire_value(reading, JsonKind.STRING, text)
+        cast_value, failed = cast_alone(reading, kind, [parsed_value])
         assert failed is None, value
         parts.append(cast_value)
     return pa.concat_arrays(parts) if parts else pa.nulls(0, reading.arrow_type)
