@@ -71,10 +71,10 @@ def cast_column(reading: ColumnReading, json_kind: JsonKind, wire_values: pa.Arr
         return pa.nulls(len(wire_values), reading.arrow_type), None
     if reading.refusal:
         return _all_failed(reading, wire_values)
-    values, failed = _CASTS[reading.family, json_kind](reading, wire_values)
+    values, has_failed = _CASTS[reading.family, json_kind](reading, wire_values)
     if values.type != reading.arrow_type:
         values = values.cast(reading.arrow_type)
-    return values, failed
+    return values, has_failed
 
 
 def cast_alone(
@@ -97,8 +97,8 @@ def _plain_cast(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
 
 def _boolean_number(_: ColumnReading, wire_values: pa.Array) -> CastResult:
     """Convert MySQL's BOOLEAN, which is a TINYINT(1)."""
-    failed = bools_of(pc.and_(pc.not_equal(wire_values, 0), pc.not_equal(wire_values, 1)))
-    return _with_failures(wire_values, failed, lambda fitting: pc.equal(fitting, 1))
+    has_failed = bools_of(pc.and_(pc.not_equal(wire_values, 0), pc.not_equal(wire_values, 1)))
+    return _with_failures(wire_values, has_failed, lambda fitting: pc.equal(fitting, 1))
 
 
 def _boolean_text(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
@@ -111,8 +111,8 @@ def _boolean_text(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
             wire_values, pc.equal(wire_values, "0"), pa.scalar("false")
         )
     is_true = pc.equal(wire_values, "true")
-    failed = valid_of(wire_values) & ~bools_of(pc.or_(is_true, pc.equal(wire_values, "false")))
-    return _with_failures(is_true, failed, lambda fitting: fitting)
+    has_failed = valid_of(wire_values) & ~bools_of(pc.or_(is_true, pc.equal(wire_values, "false")))
+    return _with_failures(is_true, has_failed, lambda fitting: fitting)
 
 
 def _integer(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
@@ -120,15 +120,17 @@ def _integer(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
         return wire_values.cast(reading.arrow_type), None
     except pa.ArrowInvalid:
         low = -(2 ** (reading.arrow_type.bit_width - 1))
-        failed = bools_of(pc.or_(pc.less(wire_values, low), pc.greater(wire_values, -low - 1)))
-        return _with_failures(wire_values, failed, lambda fitting: fitting.cast(reading.arrow_type))
+        has_failed = bools_of(pc.or_(pc.less(wire_values, low), pc.greater(wire_values, -low - 1)))
+        return _with_failures(
+            wire_values, has_failed, lambda fitting: fitting.cast(reading.arrow_type)
+        )
 
 
 def _integer_text(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
     if reading.encoding is Encoding.BASE64:
-        values, failed = decode_base64(wire_values)
+        values, has_failed = decode_base64(wire_values)
         integers, unfit = _integers_from_bytes(values, reading.scale, reading.arrow_type)
-        return integers, any_of(failed, unfit)
+        return integers, any_of(has_failed, unfit)
     return _text_cast(wire_values, _INTEGER, reading.arrow_type)
 
 
@@ -140,35 +142,35 @@ def _integers_from_bytes(values: pa.Array, scale: int, target_type: pa.DataType)
 
 def _float_number(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
     # The parser turns 1e39 into an infinite FLOAT, but a JSON number is never infinite.
-    failed = bools_of(pc.is_inf(wire_values))
-    return _with_failures(wire_values, failed, lambda fitting: fitting.cast(reading.arrow_type))
+    has_failed = bools_of(pc.is_inf(wire_values))
+    return _with_failures(wire_values, has_failed, lambda fitting: fitting.cast(reading.arrow_type))
 
 
 def _float_text(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
     if reading.encoding is Encoding.BASE64:
-        binary, failed = decode_base64(wire_values)
+        binary, has_failed = decode_base64(wire_values)
         texts, unfit = decimal_texts(binary, reading.scale)
         values, out_of_range = _floats_from_texts(texts, reading.arrow_type)
-        return values, any_of(failed, unfit, out_of_range)
+        return values, any_of(has_failed, unfit, out_of_range)
     is_single = reading.encoding is Encoding.FLOAT32
     return _floats_from_texts(wire_values, pa.float32() if is_single else reading.arrow_type)
 
 
 def _floats_from_texts(texts: pa.Array, target_type: pa.DataType) -> CastResult:
-    values, failed = _text_cast(texts, _REAL, target_type)
+    values, has_failed = _text_cast(texts, _REAL, target_type)
     is_infinite = bools_of(pc.is_inf(values))
     if is_infinite.any():
         is_infinite &= ~bools_of(pc.match_substring(texts, "Infinity"))
-        return null_where(values, is_infinite), any_of(failed, is_infinite)
-    return values, failed
+        return null_where(values, is_infinite), any_of(has_failed, is_infinite)
+    return values, has_failed
 
 
 def _decimal(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
     if not pa.types.is_string(wire_values.type):
         return narrow_decimals(wire_values, reading.arrow_type)
-    values, failed = decode_base64(wire_values)
+    values, has_failed = decode_base64(wire_values)
     decimals, unfit = decimals_from_bytes(values, reading.scale, reading.arrow_type)
-    return decimals, any_of(failed, unfit)
+    return decimals, any_of(has_failed, unfit)
 
 
 def _string_number(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
@@ -177,10 +179,10 @@ def _string_number(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
     if digits is None:
         return _plain_cast(reading, wire_values)
     is_count = pa.types.is_integer(wire_values.type)
-    counts, failed = (
+    counts, has_failed = (
         (wire_values, None) if is_count else _text_cast(wire_values, _INTEGER, pa.int64())
     )
-    return clock_texts(counts, digits), failed
+    return clock_texts(counts, digits), has_failed
 
 
 def _string(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
@@ -188,9 +190,9 @@ def _string(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
         return _string_number(reading, wire_values)
     if reading.encoding is not Encoding.BASE64:
         return wire_values, None
-    values, failed = decode_base64(wire_values)
+    values, has_failed = decode_base64(wire_values)
     texts, unfit = decimal_texts(values, reading.scale)
-    return texts, any_of(failed, unfit)
+    return texts, any_of(has_failed, unfit)
 
 
 def _struct(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
@@ -222,11 +224,11 @@ def _bytes(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
         case Encoding.TEXT:
             return wire_values.cast(pa.binary()), None
         case Encoding.BASE64_LITTLE_ENDIAN:
-            values, failed = decode_base64(wire_values)
+            values, has_failed = decode_base64(wire_values)
             values = reverse_bytes(values)
             if reading.data_type.root is TypeRoot.BINARY:  # PostgreSQL omits leading zeros
                 values = pad_left(values, reading.data_type.length)
-            return values, failed
+            return values, has_failed
         case _:
             return decode_base64(wire_values, url_safe=reading.encoding is Encoding.BASE64_URL_SAFE)
 
@@ -319,8 +321,8 @@ def _has_only_digits(wire_values: pa.Array) -> bool:
 
 
 def _with_failures(
-    wire_values: pa.Array, failed: Bools, cast: Callable[[pa.Array], pa.Array]
+    wire_values: pa.Array, has_failed: Bools, cast: Callable[[pa.Array], pa.Array]
 ) -> CastResult:
-    if not failed.any():
+    if not has_failed.any():
         return cast(wire_values), None
-    return cast(null_where(wire_values, failed)), failed
+    return cast(null_where(wire_values, has_failed)), has_failed

@@ -58,8 +58,8 @@ def decimals_from_bytes(
             values, lambda value: exact_decimal(number_text(value, scale), target_type), target_type
         )
     # These have so few digits that the zeros of the larger scale fit after them.
-    numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(digits, scale)))
-    return (numbers if scale == target_type.scale else numbers.cast(target_type)), failed
+    numbers, has_failed = within_precision(_unscaled_values(values, pa.decimal128(digits, scale)))
+    return (numbers if scale == target_type.scale else numbers.cast(target_type)), has_failed
 
 
 def _unusual_widths(values: pa.Array) -> Bools:
@@ -127,12 +127,12 @@ def narrow_decimals(
     is_wide: Bools = (words[:, 2] != sign) | (words[:, 3] != sign)
     if is_wide.any():
         decimals = null_where(decimals, is_wide)
-    valid = pa.array(valid_of(decimals)).buffers()[1] if decimals.null_count else None
+    validity = pa.array(valid_of(decimals)).buffers()[1] if decimals.null_count else None
     data = pa.py_buffer(np.ascontiguousarray(words[:, :2]))
-    fitting_decimals, failed = within_precision(
-        pa.Array.from_buffers(target_type, len(decimals), [valid, data])
+    fitting_decimals, has_failed = within_precision(
+        pa.Array.from_buffers(target_type, len(decimals), [validity, data])
     )
-    return fitting_decimals, any_of(is_wide, failed)
+    return fitting_decimals, any_of(is_wide, has_failed)
 
 
 def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
@@ -149,12 +149,12 @@ def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
     low, high = words[:, 0], words[:, 1]
     limit = 10**data_type.precision
     if data_type.precision <= 18:
-        failed = (high != low >> 63) | (low >= limit) | (low <= -limit)
+        has_failed = (high != low >> 63) | (low >= limit) | (low <= -limit)
     else:
-        failed = _is_at_least(high, low, limit) | ~_is_at_least(high, low, 1 - limit)
-    if failed.any():
-        failed = failed & valid_of(decimals)
-    return (null_where(decimals, failed), failed) if failed.any() else (decimals, None)
+        has_failed = _is_at_least(high, low, limit) | ~_is_at_least(high, low, 1 - limit)
+    if has_failed.any():
+        has_failed = has_failed & valid_of(decimals)
+    return (null_where(decimals, has_failed), has_failed) if has_failed.any() else (decimals, None)
 
 
 def _is_at_least(high: Int64s, low: Int64s, bound: int) -> Bools:
@@ -170,14 +170,14 @@ def _convert_one_by_one(
 ) -> tuple[pa.Array, Bools | None]:
     """Convert numbers with a larger scale, or with no or too many bytes, which are rare."""
     results: list[object] = []
-    failed = np.zeros(len(values), np.bool_)
+    has_failed = np.zeros(len(values), np.bool_)
     for row, value in enumerate(values.to_pylist()):
         results.append(None)
         try:
             results[row] = None if value is None else convert(value)
         except ValueError:
-            failed[row] = True
-    return pa.array(results, target_type), any_of(failed)
+            has_failed[row] = True
+    return pa.array(results, target_type), any_of(has_failed)
 
 
 def number_text(value: bytes, scale: int) -> str:
@@ -209,10 +209,12 @@ def decimal_text(value: bytes, scale: int) -> str:
 
 def decimal_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
     """Return the numbers of a binary column as texts; null, with a mask, where one fails."""
-    numbers, failed = None, None
+    numbers, has_failed = None, None
     if abs(scale) <= SCALE_MAX and not _unusual_widths(values).any():
-        numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0)))
-    if numbers is None or failed is not None:
+        numbers, has_failed = within_precision(
+            _unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0))
+        )
+    if numbers is None or has_failed is not None:
         return _convert_one_by_one(values, lambda value: decimal_text(value, scale), pa.string())
     texts = numbers.cast(pa.string())
     if scale <= 0:

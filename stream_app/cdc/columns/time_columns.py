@@ -87,12 +87,12 @@ def dates_from_iso(texts: pa.Array) -> CastResult:
 def timestamps_from_days(days: pa.Array, target_type: pa.DataType, precision: int) -> CastResult:
     """Convert int64 days since 1970-01-01 to timestamps of the days' midnights."""
     numbers = int64s_of(days)
-    failed = _out_of_range(numbers, days, _FIRST_DAY, _LAST_DAY)
-    if failed is not None:
-        days = null_where(days, failed)
+    has_failed = _out_of_range(numbers, days, _FIRST_DAY, _LAST_DAY)
+    if has_failed is not None:
+        days = null_where(days, has_failed)
     seconds = pc.multiply(days, _DAY_SECONDS)
     stamps, outside = timestamps_from_epoch(seconds, 0, target_type, precision)
-    return stamps, any_of(failed, outside)
+    return stamps, any_of(has_failed, outside)
 
 
 def times_from_epoch(
@@ -101,9 +101,9 @@ def times_from_epoch(
     """Convert int64 units of 10^-digits seconds since midnight to times."""
     numbers = int64s_of(values)
     end = _DAY_SECONDS * 10**digits
-    failed = _out_of_range(numbers, values, 0, end - 1)
+    has_failed = _out_of_range(numbers, values, 0, end - 1)
     converted_numbers = _rescale(numbers, digits, _digits_of(target_type), precision)
-    return _build(converted_numbers, values, failed, target_type)
+    return _build(converted_numbers, values, has_failed, target_type)
 
 
 def times_from_iso(texts: pa.Array, target_type: pa.DataType, precision: int) -> CastResult:
@@ -111,11 +111,11 @@ def times_from_iso(texts: pa.Array, target_type: pa.DataType, precision: int) ->
     # A time is parsed as a time of 1970-01-01. Its zone may move it to another day, so only the
     # remainder within a day counts.
     stamped_texts = pc.binary_join_element_wise("1970-01-01T", texts, "")
-    instants, failed = _instants(stamped_texts, 9)
+    instants, has_failed = _instants(stamped_texts, 9)
     day_nanos = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
     wire_values = _build(day_nanos, instants, None, pa.int64())[0]
     times, _ = times_from_epoch(wire_values, 9, target_type, precision)
-    return times, failed
+    return times, has_failed
 
 
 def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
@@ -148,18 +148,20 @@ def timestamps_from_epoch(
     if target_digits > digits:
         limit = _INT64_MAX // 10 ** (target_digits - digits)
         low, high = max(low, -limit), min(high, limit)
-    failed = _out_of_range(numbers, values, low, high)
-    if digits == target_digits and precision >= digits and failed is None:
+    has_failed = _out_of_range(numbers, values, low, high)
+    if digits == target_digits and precision >= digits and has_failed is None:
         return values.view(target_type), None
-    return _build(_rescale(numbers, digits, target_digits, precision), values, failed, target_type)
+    return _build(
+        _rescale(numbers, digits, target_digits, precision), values, has_failed, target_type
+    )
 
 
 def timestamps_from_iso(texts: pa.Array, target_type: pa.DataType, precision: int) -> CastResult:
     """Convert ISO 8601 texts to timestamps; a text without a zone is taken as UTC."""
     digits = 9 if _digits_of(target_type) == 9 else 6
-    instants, failed = _instants(texts, digits)
+    instants, has_failed = _instants(texts, digits)
     stamps, outside = timestamps_from_epoch(instants, digits, target_type, precision)
-    return stamps, any_of(failed, outside)
+    return stamps, any_of(has_failed, outside)
 
 
 def _instants(texts: pa.Array, digits: int) -> CastResult:
@@ -264,8 +266,8 @@ def _out_of_range(numbers: Int64s, values: pa.Array, low: int, high: int) -> Boo
         return None
     if not values.null_count and numbers.min() >= low and numbers.max() <= high:
         return None
-    failed: Bools = (numbers < low) | (numbers > high)
-    return any_of(failed & valid_of(values))
+    has_failed: Bools = (numbers < low) | (numbers > high)
+    return any_of(has_failed & valid_of(values))
 
 
 def _dates(days: Int64s, values: pa.Array) -> CastResult:
@@ -274,14 +276,14 @@ def _dates(days: Int64s, values: pa.Array) -> CastResult:
 
 
 def _build(
-    numbers: Int64s, values: pa.Array, failed: Bools | None, target_type: pa.DataType
+    numbers: Int64s, values: pa.Array, has_failed: Bools | None, target_type: pa.DataType
 ) -> CastResult:
     """Build an array of `target_type`, null where `values` is null or a value has failed."""
-    invalid = any_of(~valid_of(values) if values.null_count else None, failed)
+    invalid = any_of(~valid_of(values) if values.null_count else None, has_failed)
     if target_type.bit_width == 32:
         numbers = numbers.astype(np.int32)
     array = pa.array(numbers, mask=invalid)
-    return array.view(target_type), failed
+    return array.view(target_type), has_failed
 
 
 def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire_values: pa.Array) -> Bools | None:

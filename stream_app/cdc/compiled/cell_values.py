@@ -212,7 +212,7 @@ def _parse_wide(position: int, kind: int, scale: int) -> tuple[int, int, int]:
 
 
 @compiled
-def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, output: int) -> None:
+def copy_texts(positions: Int64s, lengths: Int32s, is_valid: Bools, output: int) -> None:
     """Copy texts into one buffer without their escapes.
 
     It copies whole words, so up to 7 bytes more than each text; the next text overwrites these. A
@@ -220,12 +220,12 @@ def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, output: int) ->
 
     Args:
         positions, lengths: [s]; of one column, see `ImageBuffers`.
-        valid: bool [s]; the texts to copy.
+        is_valid: bool [s]; the texts to copy.
         output: the address of a buffer that has 8 bytes more than all texts.
     """
     output_offset = 0
     for index in range(len(positions)):
-        if not valid[index]:
+        if not is_valid[index]:
             continue
         position, length = positions[index], lengths[index]
         if position >= 0:

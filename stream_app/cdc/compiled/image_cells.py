@@ -73,8 +73,8 @@ class ImageCells:
 
     def valid_bits(self, index: int, count: int) -> pa.Buffer | None:
         """Return the mask of a column's valid cells, or None if all are valid."""
-        valid = self.states[index, :count] == VALUE
-        return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+        is_valid = self.states[index, :count] == VALUE
+        return None if is_valid.all() else pa.py_buffer(np.packbits(is_valid, bitorder="little"))
 
     def nulls(self, count: int) -> list[Int64s]:
         """Return the rows of the images with a null, for each column."""
@@ -84,15 +84,15 @@ class ImageCells:
         self, index: int, count: int, target_type: pa.DataType, columns: Sequence[pa.Array]
     ) -> pa.Array:
         """Return the column of objects or of lists, which is made of their own columns."""
-        valid = self.valid_bits(index, count)
+        validity = self.valid_bits(index, count)
         if pa.types.is_struct(target_type):
-            return pa.Array.from_buffers(target_type, count, [valid], children=columns)
+            return pa.Array.from_buffers(target_type, count, [validity], children=columns)
         offsets = np.zeros(count + 1, np.int32)
         np.cumsum(self.numbers[index, :count], out=offsets[1:])
         rows = pa.Array.from_buffers(
             target_type.value_type, int(offsets[-1]), [None], children=columns
         )
-        buffers = [valid, pa.py_buffer(offsets)]
+        buffers = [validity, pa.py_buffer(offsets)]
         return pa.Array.from_buffers(target_type, count, buffers, children=[rows])
 
     def column(self, index: int, count: int, kind: int, target_type: pa.DataType) -> pa.Array:
@@ -110,11 +110,11 @@ class ImageCells:
 
     def texts(self, index: int, count: int) -> pa.Array:
         """Return a column of texts whose UTF-8 is not checked."""
-        valid, lengths = self.states[index, :count] == VALUE, self.lengths[index, :count]
+        is_valid, lengths = self.states[index, :count] == VALUE, self.lengths[index, :count]
         bits = self.valid_bits(index, count)
         if bits is not None:
-            lengths = np.where(valid, lengths, 0)
-        return _text_array(self.numbers[index, :count], lengths, valid, bits)
+            lengths = np.where(is_valid, lengths, 0)
+        return _text_array(self.numbers[index, :count], lengths, is_valid, bits)
 
     def decimals(
         self, index: int, count: int, target_type: pa.DataType, *, is_wide: bool
@@ -129,12 +129,12 @@ class ImageCells:
 
 
 def _text_array(
-    positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None
+    positions: Int64s, lengths: Int32s, is_valid: Bools, bits: pa.Buffer | None
 ) -> pa.Array:
     offsets = np.zeros(len(positions) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     size = int(offsets[-1])
     output = np.empty(size + WORD, np.uint8)
-    copy_texts(positions, lengths, valid, output.ctypes.data)
+    copy_texts(positions, lengths, is_valid, output.ctypes.data)
     buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(output[:size])]
     return pa.Array.from_buffers(pa.string(), len(positions), buffers)

@@ -223,8 +223,8 @@ def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Ar
     text = value.lower() if reading.family is Family.BOOLEAN else value
     try:
         kind, parsed_value = wire_value(reading, JsonKind.STRING, text)
-        constant, failed = cast_alone(reading, kind, [parsed_value])
-        if failed is None:
+        constant, has_failed = cast_alone(reading, kind, [parsed_value])
+        if has_failed is None:
             return constant
     except ValueError:
         pass

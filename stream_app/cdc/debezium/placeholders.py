@@ -155,13 +155,15 @@ def restore_images(
         restored_columns: columns that the writer may look up; see `TableTraits.restored_columns`.
         has_old_values: whether images before the change hold more than the key.
     """
-    columns, suspects = list(images.columns), images.suspects
+    columns, is_suspect = list(images.columns), images.is_suspect
     unchanged: dict[str, Bools] = {}
     for index, (reading, kind) in enumerate(zip(readings, images.json_kinds, strict=True)):
         column = columns[index]
         if pa.types.is_list(column.type):
             is_placeholder = np.append(placeholder.in_lists(column), False)  # for images at -1
-            suspects = suspects | is_placeholder[images.before_at] | is_placeholder[images.after_at]
+            is_suspect = (
+                is_suspect | is_placeholder[images.before_at] | is_placeholder[images.after_at]
+            )
         if not pa.types.is_string(reading.wire_type(kind)) or not _is_text(column.type):
             continue
         in_column = placeholder.in_column(reading, column)
@@ -175,10 +177,10 @@ def restore_images(
             may_look_up=reading.name in restored_columns,
         )
         columns[index] = restored.values
-        suspects = suspects | restored.is_remaining
+        is_suspect = is_suspect | restored.is_remaining
         if restored.is_looked_up.any():
             unchanged[reading.name] = restored.is_looked_up
-    return replace(images, columns=columns, suspects=suspects, unchanged=unchanged)
+    return replace(images, columns=columns, is_suspect=is_suspect, unchanged=unchanged)
 
 
 class _RestoredColumn(NamedTuple):

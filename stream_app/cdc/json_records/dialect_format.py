@@ -195,7 +195,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         )
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
-            drift = self._drift(values, records, image_rows.suspects, marks)
+            drift = self._drift(values, records, image_rows.is_suspect, marks)
         return ColumnarResult(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(
@@ -222,9 +222,13 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         return placed_values.messages.column("key").take(pa.array(placed_values.message_indices))
 
     def _drift(
-        self, values: pa.Array, parsed_records: ParsedRecords, suspects: Bools, marks: Int64s | None
+        self,
+        values: pa.Array,
+        parsed_records: ParsedRecords,
+        is_suspect: Bools,
+        marks: Int64s | None,
     ) -> Mapping[DriftedColumn, Sighting]:
-        searched_records = records_to_search(values, parsed_records, suspects)
+        searched_records = records_to_search(values, parsed_records, is_suspect)
         search = drift_in if marks is None else partial(drift_by_marks, marks=marks)
         sightings = search(
             searched_records, columns=self._table.columns, images_of=self._dialect.images_of
@@ -237,30 +241,30 @@ def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRow
     message_indices = records.message_indices
     if message_indices is None:
         return image_rows
-    suspects = np.zeros(0, np.bool_) if records.suspects is None else records.suspects.copy()
-    suspects[message_indices[image_rows.suspects]] = True
-    is_good = ~suspects[message_indices[image_rows.record_indices]]
-    is_wanted = ~suspects[message_indices]
+    is_suspect = np.zeros(0, np.bool_) if records.is_suspect is None else records.is_suspect.copy()
+    is_suspect[message_indices[image_rows.is_suspect]] = True
+    is_good = ~is_suspect[message_indices[image_rows.record_indices]]
+    is_wanted = ~is_suspect[message_indices]
     return replace(
         image_rows,
         rows=image_rows.rows if is_good.all() else image_rows.rows.filter(pa.array(is_good)),
         record_indices=message_indices[image_rows.record_indices[is_good]],
-        suspects=suspects,
+        is_suspect=is_suspect,
         tables={
             name: int(message_indices[number])
             for name, number in first_records(records.images.table_names, is_wanted).items()
         },
         cut_records={
-            name: _mask_of_messages(is_cut, message_indices, suspects)
+            name: _mask_of_messages(is_cut, message_indices, is_suspect)
             for name, is_cut in image_rows.cut_records.items()
         },
     )
 
 
-def _mask_of_messages(records: Bools, message_indices: Int64s, suspects: Bools) -> Bools:
-    has_record = np.zeros(len(suspects), np.bool_)
-    has_record[message_indices[records]] = True
-    return has_record & ~suspects
+def _mask_of_messages(mask: Bools, message_indices: Int64s, is_suspect: Bools) -> Bools:
+    has_record = np.zeros(len(is_suspect), np.bool_)
+    has_record[message_indices[mask]] = True
+    return has_record & ~is_suspect
 
 
 def _accept_all(_options: CheckedOptions, _columns: RowType) -> None:

@@ -107,9 +107,9 @@ def _apply_action(
             return decoded_batch
 
 
-def _with_before_images(decoded_batch: DecodedBatch, rows: Bools) -> Bools:
-    """Return the given rows, and the -U row directly before each of them."""
+def _with_before_images(decoded_batch: DecodedBatch, is_chosen: Bools) -> Bools:
+    """Return the mask of the chosen rows and of the -U row directly before each of them."""
     kinds = decoded_batch.changes.rows.column(ROW_KIND).to_numpy()
-    rows_and_before = rows.copy()
-    rows_and_before[:-1] |= rows[1:] & (kinds[:-1] == RowKind.UPDATE_BEFORE)
-    return rows_and_before
+    is_returned = is_chosen.copy()
+    is_returned[:-1] |= is_chosen[1:] & (kinds[:-1] == RowKind.UPDATE_BEFORE)
+    return is_returned

@@ -96,12 +96,12 @@ class PlainDialect(Dialect):
         """See `dialect.Dialect`."""
         values, keys, columns = messages.values, messages.keys, messages.columns
         row = parsed_row_fields(table.readings, json_kinds)
-        suspects: Bools = np.ones(len(values), np.bool_)
+        is_suspect: Bools = np.ones(len(values), np.bool_)
         for column in columns:
-            suspects &= ~valid_of(column)
+            is_suspect &= ~valid_of(column)
         if keys is not None:
             key_fields = [field for field in row if field.name in self.key_columns]
-            suspects |= self._add_from_keys(
+            is_suspect |= self._add_from_keys(
                 keys, key_fields, columns, [field.name for field in row]
             )
         nulls = [pa.nulls(len(values), column.type) for column in columns]
@@ -112,7 +112,7 @@ class PlainDialect(Dialect):
             json_kinds=json_kinds,
             before=columns if self.deletes else nulls,
             after=nulls if self.deletes else columns,
-            suspects=suspects,
+            is_suspect=is_suspect,
             table_names=(pa.nulls(len(values), pa.string()),) if table.reads_tables else (),
         )
         return ParsedRecords(images)

@@ -281,14 +281,14 @@ class RegisteredRowDecoder:
             return
         images, readings, is_intact = self._images(messages, plan)
         rows = rows_of_images(images, readings, self._rules[plan.op])
-        sightings = self._sightings(plan.drift, ~rows.suspects)
+        sightings = self._sightings(plan.drift, ~rows.is_suspect)
         outcome.add_columnar(
             ColumnarResult(rows, None, sightings), messages.message_indices[is_intact]
         )
-        suspects = ~is_intact
-        suspects[is_intact] = rows.suspects
-        if suspects.any():
-            self._decode_one_by_one(messages.take(np.flatnonzero(suspects)), plan, outcome)
+        is_suspect = ~is_intact
+        is_suspect[is_intact] = rows.is_suspect
+        if is_suspect.any():
+            self._decode_one_by_one(messages.take(np.flatnonzero(is_suspect)), plan, outcome)
 
     def _images(
         self, messages: _Messages, plan: _Plan
@@ -318,7 +318,7 @@ class RegisteredRowDecoder:
             after_at=no_images if plan.op == DELETE else indices,
             json_kinds=[column.json_kind for column in wire_columns],
             columns=[column.values for column in wire_columns],
-            suspects=np.logical_or.reduce([column.suspects for column in wire_columns]),
+            is_suspect=np.logical_or.reduce([column.is_suspect for column in wire_columns]),
             table_names=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
         )
         return images, [column.reading for column in wire_columns], is_intact

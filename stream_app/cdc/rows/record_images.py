@@ -162,17 +162,17 @@ def _cast_column(
 ) -> _ImageColumn:
     """Cast a column of the images, by the kinds of JSON that its cells have."""
     cells = [None if image is None else image.get(reading.name) for image in images]
-    wires_by_kind, problems = group_cells_by_kind(reading, cells)
+    wire_values_by_kind, problems = group_cells_by_kind(reading, cells)
     misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
     values = pa.nulls(len(cells), reading.arrow_type)
     cut_rows: set[int] = set()
-    for kind, wires in wires_by_kind.items():
-        part, failed = cast_alone(reading, kind, wires)
+    for kind, wire_values in wire_values_by_kind.items():
+        part, has_failed = cast_alone(reading, kind, wire_values)
         values = pc.coalesce(values, part)
-        cut_rows.update(_cut_rows(reading, kind, wires, rules))
-        for row in [] if failed is None else np.flatnonzero(failed).tolist():
+        cut_rows.update(_cut_rows(reading, kind, wire_values, rules))
+        for row in [] if has_failed is None else np.flatnonzero(has_failed).tolist():
             misfits[row] = _misfit(
-                reading, cells[row], _misfit_reason(reading, kind, wires[row], rules)
+                reading, cells[row], _misfit_reason(reading, kind, wire_values[row], rules)
             )
     if rules.cut_reaction is DriftReaction.QUARANTINE:
         reason = (
@@ -183,11 +183,11 @@ def _cast_column(
 
 
 def _cut_rows(
-    reading: ColumnReading, json_kind: JsonKind, wires: Sequence[object], rules: RowRules
+    reading: ColumnReading, json_kind: JsonKind, wire_values: Sequence[object], rules: RowRules
 ) -> list[int]:
     if rules.cut_reaction is DriftReaction.IGNORE or not may_cut(reading):
         return []
-    is_cut = cut_digits(reading, json_kind, pa.array(wires, reading.wire_type(json_kind)))
+    is_cut = cut_digits(reading, json_kind, pa.array(wire_values, reading.wire_type(json_kind)))
     return [] if is_cut is None else [int(row) for row in np.flatnonzero(is_cut)]
 
 

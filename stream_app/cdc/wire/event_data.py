@@ -168,9 +168,12 @@ def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, p
     bodies = (
         bodies if len(parsed_indices) == len(indices) else bodies.take(pa.array(parsed_indices))
     )
-    unwrapped, suspects = event_data.unwrap_together(bodies, attributes)
-    if suspects.any():
-        parsed_indices, unwrapped = parsed_indices[~suspects], unwrapped.filter(pa.array(~suspects))
+    unwrapped, is_suspect = event_data.unwrap_together(bodies, attributes)
+    if is_suspect.any():
+        parsed_indices, unwrapped = (
+            parsed_indices[~is_suspect],
+            unwrapped.filter(pa.array(~is_suspect)),
+        )
     return indices[parsed_indices], unwrapped
 
 

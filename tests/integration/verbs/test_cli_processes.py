@@ -126,9 +126,9 @@ def test_files_appear_whole(small: SmallTable, tmp_path: Path) -> None:
 
     (data,) = (Path(small.path) / "bucket-0").glob("data-*")
     data.write_bytes(b"not parquet")
-    failed = stream_app("read", small.path, "--format", "parquet", "--out", str(target))
-    assert failed.returncode == 2
-    assert "a data file has 11 bytes" in failed.stderr
+    failed_read = stream_app("read", small.path, "--format", "parquet", "--out", str(target))
+    assert failed_read.returncode == 2
+    assert "a data file has 11 bytes" in failed_read.stderr
     assert pq.read_table(target).num_rows == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.parquet", "shop.db"]
 

@@ -206,7 +206,7 @@ def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:
 
 def test_a_task_that_fails_leaves_nothing_in_any_table(tmp_path: Path) -> None:
     """One task writes both tables, and each of its files fails in turn."""
-    failed = 0
+    failure_count = 0
     for operation in range(100):
         tables = two_tables(tmp_path / str(operation))
         fault = Fault(operation, "before")
@@ -216,8 +216,10 @@ def test_a_task_that_fails_leaves_nothing_in_any_table(tmp_path: Path) -> None:
         if not fault.done[operation].endswith(".parquet"):
             break
         assert tables.data_files() == [], fault.done[operation]
-        failed += 1
-    assert failed == 12, "data and changelog of two buckets, data of two partitions: open and sync"
+        failure_count += 1
+    assert failure_count == 12, (
+        "data and changelog of two buckets, data of two partitions: open and sync"
+    )
 
 
 def unnamed(tables: TwoTables) -> set[str]:

@@ -214,11 +214,11 @@ class DebeziumAvro(DebeziumJson):
         images, rows, questions = decode_images(
             parsed_images.images, parsed_images.readings, self._settings, is_flat=False
         )
-        drift = self._drift_sightings(plan.drift, images.has_after, ~rows.suspects)
+        drift = self._drift_sightings(plan.drift, images.has_after, ~rows.is_suspect)
         result = ColumnarResult(rows, questions, drift)
         outcome.add_columnar(result, message_indices[parsed_images.is_parsed])
         is_undecoded = ~parsed_images.is_parsed
-        is_undecoded[parsed_images.is_parsed] = rows.suspects
+        is_undecoded[parsed_images.is_parsed] = rows.is_suspect
         return is_undecoded
 
     def _images(
@@ -230,7 +230,7 @@ class DebeziumAvro(DebeziumJson):
         fields: list[Mapping[str, AvroValues]] = [
             {} if side is None else side.fields for side in sides
         ]
-        wires = [
+        wire_columns = [
             wire_column(
                 reading,
                 [
@@ -255,7 +255,7 @@ class DebeziumAvro(DebeziumJson):
         )
         tables = tables if self._settings.reads_tables else []
         texts = MessageTexts(ops=ops, connectors=connectors, tables=tables)
-        return avro_images(is_intact, texts, (before_at, after_at), wires)
+        return avro_images(is_intact, texts, (before_at, after_at), wire_columns)
 
     def _drift_sightings(
         self, drift: Drift, has_after: Bools, has_row: Bools

@@ -245,7 +245,7 @@ def _result_by_marks(
     )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        marks = np.where(image_rows.suspects, 0, drift_marks.marks)
+        marks = np.where(image_rows.is_suspect, 0, drift_marks.marks)
         drift = _drift_of(values, DriftMarks(drift_marks.positions, marks), settings.policy)
     return ColumnarResult(image_rows, questions, drift)
 

@@ -168,8 +168,8 @@ def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Int64s:
 def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, pa.Array]:
     rows = nested.children[0].take(pa.array(elements.indices))
     if rows.null_count:
-        valid = np.flatnonzero(rows.is_valid().to_numpy(zero_copy_only=False))
-        return elements.where(valid), rows.take(pa.array(valid))
+        valid_indices = np.flatnonzero(rows.is_valid().to_numpy(zero_copy_only=False))
+        return elements.where(valid_indices), rows.take(pa.array(valid_indices))
     return elements, rows
 
 
@@ -184,7 +184,7 @@ def _newest_elements(elements: Elements, pairs: Int64s) -> Elements:
 
 def _newest_values(values: pa.Array, pairs: Int64s, first_pairs: Int64s) -> pa.Array:
     last_indices = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
-    valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    last_indices[pairs[valid]] = valid
+    valid_indices = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    last_indices[pairs[valid_indices]] = valid_indices
     indices = last_indices[first_pairs]
     return values.take(pa.array(indices, mask=indices < 0))

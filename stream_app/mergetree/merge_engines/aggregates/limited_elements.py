@@ -80,16 +80,18 @@ def limited_update(
     """Compute ``nested_update`` with ``count-limit``, which drops rows beyond the limit."""
     nested, changes = _values_of(column, changes)
     (rows,) = nested.children
-    valid = rows.is_valid().to_numpy(zero_copy_only=False)
+    is_valid = rows.is_valid().to_numpy(zero_copy_only=False)
     keys = [rows.field(name) for name in aggregate.nested_key] or [rows]
     codes = combined_codes([value_codes(key) for key in keys], len(rows))
 
     def add(present: SegmentElements, added: SegmentElements) -> SegmentElements:
         sizes = present.sizes(len(changes.starts))
         is_full = sizes >= aggregate.count_limit
-        added = added.where(valid[added.indices] & ~is_full[added.segments])
+        added = added.where(is_valid[added.indices] & ~is_full[added.segments])
         added = added.where(added.numbers() < (aggregate.count_limit - sizes)[added.segments])
-        merged = present.where(is_full[present.segments] | valid[present.indices]).merge_with(added)
+        merged = present.where(is_full[present.segments] | is_valid[present.indices]).merge_with(
+            added
+        )
         if not aggregate.nested_key:
             return merged
         # A full segment keeps its elements, even if it has a key twice.
@@ -101,8 +103,8 @@ def limited_update(
 
     def retract(present: SegmentElements, retracted: SegmentElements) -> SegmentElements:
         present, retracted = (
-            present.where(valid[present.indices]),
-            retracted.where(valid[retracted.indices]),
+            present.where(is_valid[present.indices]),
+            retracted.where(is_valid[retracted.indices]),
         )
         pairs, retracted_pairs = _pairs_of_both(codes, present, retracted)
         is_left = ~np.isin(pairs, retracted_pairs)

@@ -221,7 +221,7 @@ class BucketCoordinator:
             [manager.levels for _, manager in managers],
             compactions,
             now_s=now_s,
-            failed=self.failures.total,
+            failed_count=self.failures.total,
             dropped=self.dropped_compactions.total,
             waiting_row_count=self._rest_times.rows_to_report(self.waiting_row_count()),
         )

@@ -130,9 +130,11 @@ def test_bytes_of_any_scale_are_exact_or_fail(
         [index for index in indices if len(raw[index]) <= 16],
     ):
         values = pa.array([raw[index] for index in chosen] + [None], pa.binary())
-        decimals, failed = decimals_from_bytes(values, sent_scale, pa.decimal128(precision, scale))
+        decimals, has_failed = decimals_from_bytes(
+            values, sent_scale, pa.decimal128(precision, scale)
+        )
         assert decimals.to_pylist() == [*(expected[index] for index in chosen), None]
-        lost = [False] * len(values) if failed is None else failed.tolist()
+        lost = [False] * len(values) if has_failed is None else has_failed.tolist()
         assert lost == [*(expected[index] is None for index in chosen), False]
 
 

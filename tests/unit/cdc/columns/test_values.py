@@ -234,9 +234,9 @@ def test_base64_of_every_length() -> None:
     raw = [rng.randbytes(length) for length in range(40)] + [None, b"", b"x"]
     texts = [None if value is None else base64.b64encode(value).decode() for value in raw]
     for start in (0, 5, 41):
-        decoded_values, failed = decode_base64(pa.array(texts).slice(start))
+        decoded_values, has_failed = decode_base64(pa.array(texts).slice(start))
         assert decoded_values.to_pylist() == raw[start:]
-        assert failed is None
+        assert has_failed is None
         hexed = pa.array([None if value is None else value.hex() for value in raw])
         assert decode_hex(hexed.slice(start))[0].to_pylist() == raw[start:]
 
@@ -249,11 +249,11 @@ def test_a_decimal_takes_exactly_the_numbers_of_its_precision(precision: int) ->
     numbers += [2**64, 2**63, -(2**63), 2**200, -(2**64)]
     raw = [n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in numbers]
     target = pa.decimal128(precision, 0)
-    decoded_decimals, failed = decimals_from_bytes(pa.array(raw), 0, target)
+    decoded_decimals, has_failed = decimals_from_bytes(pa.array(raw), 0, target)
     want = [D(n) if abs(n) < limit else None for n in numbers]
     assert decoded_decimals.to_pylist() == want
-    assert failed is not None
-    assert failed.tolist() == [value is None for value in want]
+    assert has_failed is not None
+    assert has_failed.tolist() == [value is None for value in want]
 
 
 @pytest.mark.parametrize("keeps", [True, False])
