@@ -39,28 +39,28 @@ class Placeholder:
         raw: its bytes.
         texts: its forms in a column of texts.
         binaries: its forms in a column of other types.
-        nested: its forms as JSON text, in a column of arrays or maps.
+        is_nested: its forms as JSON text, in a column of arrays or maps.
     """
 
     raw: bytes
     texts: tuple[str, ...]
     binaries: tuple[str, ...]
-    nested: frozenset[str]
+    json_texts: frozenset[str]
 
     @property
     def text(self) -> str:
         """The placeholder in a column of texts."""
         return self.texts[0]
 
-    def is_value(self, reading: ColumnReading, text: str, *, nested: bool) -> bool:
+    def is_value(self, reading: ColumnReading, text: str, *, is_nested: bool) -> bool:
         """Return whether a value is the placeholder.
 
         Args:
             text: the characters of a string, or the JSON text of an array or object.
-            nested: whether `text` is the JSON text of an array or object.
+            is_nested: whether `text` is the JSON text of an array or object.
         """
-        if nested:
-            return text in self.nested
+        if is_nested:
+            return text in self.json_texts
         return text in self._forms(reading)
 
     def in_column(self, reading: ColumnReading, texts: pa.Array) -> Bools | None:
@@ -84,7 +84,7 @@ class Placeholder:
         """Return the mask of the placeholders in a column of lists: bool [n]."""
         is_placeholder: Bools = np.zeros(len(lists), np.bool_)
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-        for form in self.nested:
+        for form in self.json_texts:
             elements = json.loads(form)
             indices = np.flatnonzero(lengths == len(elements))
             if not len(indices) or not isinstance(elements, list):
@@ -125,7 +125,7 @@ def placeholder_of(value: str = DEFAULT_PLACEHOLDER) -> Placeholder:
         raw=raw,
         texts=(text, hstore),
         binaries=(text, base64_text, raw.hex(), raw.hex().upper()),
-        nested=frozenset(
+        json_texts=frozenset(
             {
                 hstore,
                 _compact([text]),

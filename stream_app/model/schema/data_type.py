@@ -234,8 +234,8 @@ def parse_data_type(text: str) -> DataType:
     Raises:
         UsageError: the text is not a type that stream_app stores.
     """
-    if nested := _NESTED_PATTERN.fullmatch(text.strip()):
-        return _nested_type(text, **nested.groupdict())
+    if nested_match := _NESTED_PATTERN.fullmatch(text.strip()):
+        return _nested_type(text, **nested_match.groupdict())
     match = _PATTERN.fullmatch(text.strip().upper())
     if not match:
         raise _no_type_error(text)

@@ -22,10 +22,10 @@ Fact = str | Callable[[Any], object]
 """A function of a row; a text is the path of an attribute, such as ``file.row_count``."""
 
 
-def parsed_schema(text: str, *nested: pa.Field) -> pa.Schema:
+def parsed_schema(text: str, *nested_fields: pa.Field) -> pa.Schema:
     """Parse columns from ``name TYPE [NOT NULL], …``, and append nested ones."""
     return pa.schema(
-        [*(field.remove_metadata() for field in arrow_schema(parse_columns(text))), *nested]
+        [*(field.remove_metadata() for field in arrow_schema(parse_columns(text))), *nested_fields]
     )
 
 

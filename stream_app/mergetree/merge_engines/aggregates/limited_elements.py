@@ -78,8 +78,8 @@ def limited_update(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
 ) -> SegmentValues:
     """Compute ``nested_update`` with ``count-limit``, which drops rows beyond the limit."""
-    nested, changes = _values_of(column, changes)
-    (rows,) = nested.children
+    nested_column, changes = _values_of(column, changes)
+    (rows,) = nested_column.children
     is_valid = rows.is_valid().to_numpy(zero_copy_only=False)
     keys = [rows.field(name) for name in aggregate.nested_key] or [rows]
     codes = combined_codes([value_codes(key) for key in keys], len(rows))
@@ -111,7 +111,7 @@ def limited_update(
         present = present.where(is_left)
         return present.where(last_of_each(pairs[is_left])) if aggregate.nested_key else present
 
-    return _in_rounds(nested, changes, add, retract)
+    return _in_rounds(nested_column, changes, add, retract)
 
 
 def merge_maps_by_time(
@@ -125,8 +125,8 @@ def merge_maps_by_time(
         result   {a: (y, 3)}
     """
     changes.refuse_retract("merge_map_with_keytime")
-    nested, changes = _values_of(column, changes)
-    keys, rows = nested.children
+    nested_column, changes = _values_of(column, changes)
+    keys, rows = nested_column.children
     codes = value_codes(keys)
     has_row = rows.is_valid().to_numpy(zero_copy_only=False)
     times = rows.flatten()[rows.type.get_field_index(aggregate.time_field or rows.type[-1].name)]
@@ -150,7 +150,7 @@ def merge_maps_by_time(
         replaced = SegmentElements(indices, present.segments)
         return replaced.where(~is_removed).merge_with(added.where(is_newer & ~has_old))
 
-    return _in_rounds(nested, changes, add, lambda present, _: present)
+    return _in_rounds(nested_column, changes, add, lambda present, _: present)
 
 
 def _pairs_of_both(
@@ -169,7 +169,10 @@ def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn,
 
 
 def _in_rounds(
-    nested: NestedColumn, changes: SegmentChanges, add: CombineElements, retract: CombineElements
+    nested_column: NestedColumn,
+    changes: SegmentChanges,
+    add: CombineElements,
+    retract: CombineElements,
 ) -> SegmentValues:
     """Fold the changes of all segments, one change of each segment a round.
 
@@ -181,7 +184,7 @@ def _in_rounds(
         round 2  [a, b, c]
         result   [[a, b, c], [d]]
     """
-    is_counted, count = counted_changes(nested.column, changes), len(changes.starts)
+    is_counted, count = counted_changes(nested_column.column, changes), len(changes.starts)
     ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
     present = SegmentElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished = []
@@ -190,7 +193,7 @@ def _in_rounds(
         is_over = (changes.lengths <= number)[present.segments]
         finished.append(present.where(is_over))
         present = present.where(~is_over)
-        element_indices, owners = nested.elements(changes.rows[indices])
+        element_indices, owners = nested_column.elements(changes.rows[indices])
         added = SegmentElements(element_indices, segments[owners])
         op = np.full(count, ChangeOp.SKIP, np.int8)
         op[segments] = ops[indices]
@@ -211,6 +214,6 @@ def _in_rounds(
         present = SegmentElements.join(parts)
         has_value |= has_new
     present = SegmentElements.join((*finished, present))
-    children = tuple(child.take(pa.array(present.indices)) for child in nested.children)
-    values = nested.with_children(children, present.segments, count)
+    children = tuple(child.take(pa.array(present.indices)) for child in nested_column.children)
+    values = nested_column.with_children(children, present.segments, count)
     return values.take(pa.array(np.arange(count), mask=~has_value))

@@ -252,8 +252,8 @@ def test_messages_describe_their_source() -> None:
     ]  # fmt: skip
     assert table.primary_keys == ("_id",)
     mapping = parse_mapping_options([], json_columns=JsonColumns.VARIANT)
-    nested = batch([message("c", document(name="{}", n="[1]", t='"[]"'))], [KEY])
-    table = reader.describe(nested, mapping)
+    nested_messages = batch([message("c", document(name="{}", n="[1]", t='"[]"'))], [KEY])
+    table = reader.describe(nested_messages, mapping)
     assert table is not None
     assert [f"{column.name} {column.data_type}" for column in table.columns[1:]] == [
         "name VARIANT", "n VARIANT", "t STRING"

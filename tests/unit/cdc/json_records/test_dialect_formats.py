@@ -111,8 +111,13 @@ def test_maxwells_old_values_may_be_null_or_absent() -> None:
     ]
     assert stored("maxwell-json", maxwell("update", row, {"v": "a"}))[0] == ("-U", 1, "a", "w")
     assert stored("maxwell-json", maxwell("update", row, {}))[0] == ("-U", 1, "b", "w")
-    nested = {**row, "old": {"w": None}, "v": '"old":{"w":null}'}
-    assert stored("maxwell-json", maxwell("update", nested, {"v": "a"}))[0] == ("-U", 1, "a", "w")
+    nested_row = {**row, "old": {"w": None}, "v": '"old":{"w":null}'}
+    assert stored("maxwell-json", maxwell("update", nested_row, {"v": "a"}))[0] == (
+        "-U",
+        1,
+        "a",
+        "w",
+    )
 
 
 @pytest.mark.parametrize(
