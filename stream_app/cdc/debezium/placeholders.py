@@ -39,7 +39,7 @@ class Placeholder:
         raw: its bytes.
         texts: its forms in a column of texts.
         binaries: its forms in a column of other types.
-        is_nested: its forms as JSON text, in a column of arrays or maps.
+        json_texts: its forms as JSON text, in a column of arrays or maps.
     """
 
     raw: bytes

@@ -73,9 +73,9 @@ def alter_by(
             return schema
         # A catalog knows only the main branch's schema.
         catalog_environment = NO_CATALOG if table.branch else table.catalog_environment
-        published = catalog_environment.publish_schema(table.schemas, schema, changes)
-        if published is not None:
-            return published
+        published_schema = catalog_environment.publish_schema(table.schemas, schema, changes)
+        if published_schema is not None:
+            return published_schema
 
 
 def _latest_schema(table: FileStoreTable) -> TableSchema:

@@ -54,7 +54,7 @@ from stream_app.table.upkeep.file_deletion import (
     ProtectedVersions,
     delete_files,
     needed_files_cache,
-    protected_versions,
+    protected_versions_of,
 )
 from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.upkeep.tags import add_live_files
@@ -300,9 +300,9 @@ def _files(
     table: FileStoreTable, target_snapshot: Snapshot, numbers: RollbackNumbers
 ) -> FilesToDelete:
     """Return the files added after the target that neither the target nor another branch needs."""
-    protected = protected_versions(table)
+    protected_versions = protected_versions_of(table)
     collector = FileCollector(ManifestCache(table))
-    needed_files = collector.keep_files_of_others(protected, needed_files_cache())
+    needed_files = collector.keep_files_of_others(protected_versions, needed_files_cache())
     needed_files.append(collector.manifest_cache.live_files(target_snapshot))
     collector.keep_metadata_of([target_snapshot])
     readable = (
@@ -310,7 +310,9 @@ def _files(
     )
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
     tagged_snapshots = [
-        tag for snapshot_id, tag in protected.tags.items() if snapshot_id > numbers.target_id
+        tag
+        for snapshot_id, tag in protected_versions.tags.items()
+        if snapshot_id > numbers.target_id
     ]
     changelogs = [
         table.changelogs.changelog(snapshot_id)
@@ -322,7 +324,7 @@ def _files(
     for version in (*snapshots[:1], *tagged_snapshots):
         add_live_files(collector, version, needed_files)
     for version in (*snapshots, *changelogs):
-        _collect_added_files(collector, version, protected, needed_files)
+        _collect_added_files(collector, version, protected_versions, needed_files)
     for version in (*snapshots, *tagged_snapshots, *changelogs):
         collector.add_manifest_lists(version)
         collector.add_indexes(version)
@@ -345,7 +347,7 @@ def _readable_snapshot(table: FileStoreTable, snapshot_id: int) -> Snapshot | No
 def _collect_added_files(
     collector: FileCollector,
     snapshot: Snapshot,
-    protected: ProtectedVersions,
+    protected_versions: ProtectedVersions,
     needed_files: list[Collection[FileKey]],
 ) -> None:
     collector.manifest_cache.prefetch([snapshot.delta_manifest_list], with_manifests=True)
@@ -355,7 +357,7 @@ def _collect_added_files(
         if entry.kind is FileKind.ADD
     ]
     collector.add_data_files(unprotected_entries(added_entries, needed_files))
-    add_changelog(collector, snapshot, protected)
+    add_changelog(collector, snapshot, protected_versions)
 
 
 def without_lost_changelog(table: FileStoreTable, target_snapshot: Snapshot) -> Snapshot:

@@ -384,7 +384,7 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     planned = due_compactions(job, latest, choice, full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}
     assert compactor.compact_fully(choice) != []
-    reports = compactor.published.take_reports()
+    reports = compactor.published_compactions.take_reports()
     assert [report.files_in for report in reports] == [plan.files for plan in planned]
     assert {report.partition for report in reports} == {"dt=a"}
     assert len(files(table)) == len(before) - sum(

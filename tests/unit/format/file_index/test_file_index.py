@@ -163,14 +163,14 @@ def test_a_damaged_container_is_reported(cut: int) -> None:
 
 
 def test_hashes_are_those_that_are_published() -> None:
-    published = {
+    expected_hashes = {
         b"": 0xEF46DB3751D8E999,
         b"a": 0xD24EC4F1A98C6E5B,
         b"abc": 0x44BC2CF5AD770999,
         b"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
     }
-    texts = pa.array(list(published), pa.binary())
-    assert xx_hashes(text_words(texts)).tolist() == list(published.values())
+    texts = pa.array(list(expected_hashes), pa.binary())
+    assert xx_hashes(text_words(texts)).tolist() == list(expected_hashes.values())
     assert string_hash("polygenelubricants") == -(2**31)  # the word that Java's programmers know
 
 
