@@ -339,7 +339,9 @@ def _measure(
         ),
     )
     decoded_batch = decoder.decode(messages)
-    assert decoded_batch.bad.num_rows == 0, decoded_batch.bad.slice(0, 1).to_pylist()
+    assert decoded_batch.bad_records.num_rows == 0, decoded_batch.bad_records.slice(
+        0, 1
+    ).to_pylist()
     times = []
     for _ in range(repeat):
         start_s = time.process_time()

@@ -124,7 +124,7 @@ class LowerCaseFormat:
             part = self._decode_table(origin, messages.take(pa.array(indices)))
             parts.append(results_in_batch(part, indices.astype(np.int32)))
         joined_batch = functools.reduce(join_results, parts)
-        return replace(joined_batch, bad=joined_batch.bad.sort_by(BAD_RECORD_ORDER))
+        return replace(joined_batch, bad_records=joined_batch.bad_records.sort_by(BAD_RECORD_ORDER))
 
     def _decode_table(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode one source table's messages up to a new spelling, then continue from there."""
@@ -167,7 +167,7 @@ class LowerCaseFormat:
             for (kind, name), sighting in decoded_batch.drift.items()
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
         }
-        bad_offsets = decoded_batch.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
+        bad_offsets = decoded_batch.bad_records.column("offset").slice(0, BAD_DESCRIBED_MAX)
         for row in pc.index_in(bad_offsets, messages.column("offset")).to_pylist():
             for name in self._column_names(messages, row):
                 known_name = spelling_of.get(name.lower(), name)

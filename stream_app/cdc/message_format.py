@@ -39,7 +39,7 @@ class MessageFormat(Protocol):
 
         Raises:
             SourceError: a message that stops the job, e.g. a TRUNCATE by default. Messages that
-                merely cannot be decoded come back in `DecodedBatch.bad`.
+                merely cannot be decoded come back in `DecodedBatch.bad_records`.
         """
         ...
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import (
     DecodedBatch,
-    bad_records,
+    bad_records_with_reasons,
     join_results,
     no_changes,
     results_in_batch,
@@ -134,9 +134,12 @@ class Pipeline:
         # Outside of `except`: after a MemoryError, the error's frames must not hold their memory.
         if messages.num_rows == 1:
             schema = self._decode_with_steps(messages.slice(0, 0)).changes.rows.schema
-            bad = bad_records(messages, {0: reason})
+            bad_records = bad_records_with_reasons(messages, {0: reason})
             return DecodedBatch(
-                changes=no_changes(schema), bad=bad, skipped_count=0, decoder_error_count=1
+                changes=no_changes(schema),
+                bad_records=bad_records,
+                skipped_count=0,
+                decoder_error_count=1,
             )
         half = messages.num_rows // 2
         left, right = (

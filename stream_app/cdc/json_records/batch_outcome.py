@@ -18,7 +18,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
-    bad_records,
+    bad_records_with_reasons,
     concat_changes,
     message_place,
 )
@@ -250,7 +250,7 @@ class BatchOutcome:
         }
         batch = DecodedBatch(
             changes=concat_changes(schema, self.parts),
-            bad=bad_records(self.messages, reasons),
+            bad_records=bad_records_with_reasons(self.messages, reasons),
             skipped_count=self.skipped_count,
             tables=self.tables,
             drift=self.drift,

@@ -47,7 +47,9 @@ class DescriptionStep:
         """See `Step`."""
         description = self._describe(messages, self._messages_with_new_columns(decoded_batch))
         typed_messages = self._messages_with_types(messages, decoded_batch)
-        bad_messages = decoded_batch.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
+        bad_messages = decoded_batch.bad_records.slice(0, BAD_DESCRIBED_MAX).select(
+            MESSAGE_SCHEMA.names
+        )
         for known_columns in (
             self._known_types(self._describe(messages, typed_messages)),
             self._known_types(self._describe(bad_messages, range(bad_messages.num_rows))),

@@ -18,7 +18,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import valid_of
 from stream_app.cdc.change_batch import (
     DecodedBatch,
-    bad_records,
+    bad_records_with_reasons,
     join_bad_records,
     results_in_batch,
 )
@@ -93,11 +93,13 @@ class OwnMessageDecoder:
             topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
             is_own = all(self.choice.takes(topic, name) for name in decoded_batch.tables)
             if len(decoded_batch.tables) <= 1 and is_own and decoded_batch.last_truncate is None:
-                if decoded_batch.description is not None and decoded_batch.bad.num_rows:
+                if decoded_batch.description is not None and decoded_batch.bad_records.num_rows:
                     # A bad record of another source table must not decide the table's columns.
                     return replace(self._decode_own(messages, decode), other_record_count=0)
                 row_count = (
-                    messages.num_rows - decoded_batch.bad.num_rows - decoded_batch.skipped_count
+                    messages.num_rows
+                    - decoded_batch.bad_records.num_rows
+                    - decoded_batch.skipped_count
                 )
                 return replace(
                     decoded_batch, record_counts=dict.fromkeys(decoded_batch.tables, row_count)
@@ -130,14 +132,18 @@ class OwnMessageDecoder:
             own_index = int(np.searchsorted(own_positions, decoded_batch.last_truncate))
             tables.setdefault(names[own_index], decoded_batch.last_truncate)
         counts = Counter(names) if len(tables) > 1 else {}
-        row_count = own_messages.num_rows - decoded_batch.bad.num_rows - decoded_batch.skipped_count
+        row_count = (
+            own_messages.num_rows - decoded_batch.bad_records.num_rows - decoded_batch.skipped_count
+        )
         reasons = {index: self.choice.refusal(name) for index, name in foreign_names.items()}
         shown_names = list(foreign_names.items())[:_SHOWN_MAX]
         first_foreign = {name: index for index, name in reversed(shown_names)}
         return replace(
             decoded_batch,
             tables={**first_foreign, **tables},
-            bad=join_bad_records(decoded_batch.bad, bad_records(messages, reasons)),
+            bad_records=join_bad_records(
+                decoded_batch.bad_records, bad_records_with_reasons(messages, reasons)
+            ),
             record_counts={name: counts.get(name, row_count) for name in tables},
             other_record_count=len(foreign_names),
         )

@@ -24,7 +24,7 @@ from stream_app.arrow_buffers import Bools, Int32s, Int64s, own_bytes, slices_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import (
     DecodedBatch,
-    bad_records,
+    bad_records_with_reasons,
     join_results,
     present_values,
     results_in_batch,
@@ -225,13 +225,17 @@ class EventFormat:
             SourceError: what the format within raises.
         """
         decoded_batch = self._decode_unwrapped(messages, one_by_one=False)
-        if not decoded_batch.bad.num_rows:
+        if not decoded_batch.bad_records.num_rows:
             return decoded_batch
-        bad_indices = np.flatnonzero(mask_of_bad(messages, decoded_batch.bad)).astype(np.int32)
+        bad_indices = np.flatnonzero(mask_of_bad(messages, decoded_batch.bad_records)).astype(
+            np.int32
+        )
         single_results = self.decode_one_by_one(messages.take(pa.array(bad_indices)))
-        decoded_batch = replace(decoded_batch, bad=decoded_batch.bad.slice(0, 0))
+        decoded_batch = replace(decoded_batch, bad_records=decoded_batch.bad_records.slice(0, 0))
         joined_batch = join_results(decoded_batch, results_in_batch(single_results, bad_indices))
-        return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, messages))  # step 3
+        return replace(
+            joined_batch, bad_records=with_received_bytes(joined_batch.bad_records, messages)
+        )  # step 3
 
     def decode_one_by_one(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each event by step 2; bad records have the bytes of the data."""
@@ -248,7 +252,9 @@ class EventFormat:
         )
         return replace(
             decoded_batch,
-            bad=pa.concat_batches([decoded_batch.bad, bad_records(messages, reasons)]),
+            bad_records=pa.concat_batches(
+                [decoded_batch.bad_records, bad_records_with_reasons(messages, reasons)]
+            ),
         )
 
 

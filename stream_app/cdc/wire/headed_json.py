@@ -22,7 +22,7 @@ from stream_app.arrow_buffers import Int64s, bytes_of, null_where, offsets_of, s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import (
     DecodedBatch,
-    bad_records,
+    bad_records_with_reasons,
     join_results,
     no_changes,
     results_in_batch,
@@ -88,7 +88,10 @@ class HeadedJsonFormat:
                 messages, keys, tombstone_indices, self.make_deletes, deletes=True
             )
         joined_batch = functools.reduce(join_results, parts)
-        return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, received_messages))
+        return replace(
+            joined_batch,
+            bad_records=with_received_bytes(joined_batch.bad_records, received_messages),
+        )
 
     def _decode_parts(
         self,
@@ -132,8 +135,8 @@ class HeadedJsonFormat:
             yield results_in_batch(decoded_batch, message_indices.astype(np.int32))
 
     def _bad_batch(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
-        changes, bad = no_changes(self.schema), bad_records(messages, reasons)
-        return DecodedBatch(changes=changes, bad=bad, skipped_count=0)
+        changes, bad_records = no_changes(self.schema), bad_records_with_reasons(messages, reasons)
+        return DecodedBatch(changes=changes, bad_records=bad_records, skipped_count=0)
 
     def _format(
         self, number: int, make: Callable[[int], MessageFormat], *, deletes: bool

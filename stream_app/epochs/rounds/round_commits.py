@@ -220,7 +220,7 @@ class RoundCommitter(Generic[MessagesT]):
                 return None
             if self._is_overtaken(result, table_job.prepare_epoch()):
                 return None
-            if result.output.bad:  # counted here: a further round would count them once more
+            if result.output.bad_record_batches:  # counted here: a further round would count again
                 bad_records = result.output.bad_records().sort_by(SOURCE_ORDER)
                 result.quarantined = result.feed.quarantine_writer.write(
                     self.decoded_epoch.epoch, bad_records

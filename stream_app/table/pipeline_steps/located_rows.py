@@ -69,14 +69,16 @@ class LookupHintStep:
 
     def __call__(self, decoded_batch: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        if not decoded_batch.bad.num_rows:
+        if not decoded_batch.bad_records.num_rows:
             return decoded_batch
-        index = decoded_batch.bad.schema.get_field_index("reason")
-        texts = [self._with_hint(text) for text in decoded_batch.bad.column(index).to_pylist()]
-        bad = decoded_batch.bad.set_column(
-            index, decoded_batch.bad.schema.field(index), pa.array(texts, pa.string())
+        index = decoded_batch.bad_records.schema.get_field_index("reason")
+        texts = [
+            self._with_hint(text) for text in decoded_batch.bad_records.column(index).to_pylist()
+        ]
+        bad_records = decoded_batch.bad_records.set_column(
+            index, decoded_batch.bad_records.schema.field(index), pa.array(texts, pa.string())
         )
-        return replace(decoded_batch, bad=bad)
+        return replace(decoded_batch, bad_records=bad_records)
 
     def _with_hint(self, reason: str) -> str:
         match = _NO_KEY_VALUE.match(reason)

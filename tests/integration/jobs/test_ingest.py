@@ -93,7 +93,7 @@ def test_captured_messages_become_rows(harness: JobHarness, kind: str, case: Cap
     plans = harness.java.changelog(harness.table)
     changes = [{"_kind": kind, **row} for plan in plans for kind, row in plan.changes]
     assert sorted_rows(changes) == sorted_rows(_changes(decoded_batch.changes.rows))
-    assert len(harness.quarantine()) == decoded_batch.bad.num_rows
+    assert len(harness.quarantine()) == decoded_batch.bad_records.num_rows
 
 
 def _changes(changes: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -50,7 +50,7 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
     assert (
         again.round_runner.totals.messages,
         again.round_runner.totals.changes,
-        again.round_runner.totals.bad,
+        again.round_runner.totals.bad_records,
     ) == (
         51,
         50,

@@ -87,7 +87,10 @@ def test_rows_are_read_by_the_numbers_of_its_serializers(
     reasons = reasons_of(decoded_batch)
     assert reasons[1] == "names schema 1000000, which the schema registry does not have"
     assert reasons[2] == reasons[3]
-    assert [record["value"] for record in decoded_batch.bad.to_pylist()] == [*values[1:], b"text"]
+    assert [record["value"] for record in decoded_batch.bad_records.to_pylist()] == [
+        *values[1:],
+        b"text",
+    ]
 
 
 def test_a_schema_of_another_language_refuses_its_messages(apicurio: Apicurio) -> None:

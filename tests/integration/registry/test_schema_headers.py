@@ -64,7 +64,7 @@ def test_rows_of_confluents_serializers(kafka_broker: EmbeddedBroker, name: str)
     reason = "names a schema by a GUID that the schema registry does not have"
     assert reasons_of(decoded_batch)[4] == reason
     # The quarantine gets the header before the message, so that a replay knows it.
-    assert decoded_batch.bad.column("value")[-1].as_py() == unknown + value
+    assert decoded_batch.bad_records.column("value")[-1].as_py() == unknown + value
 
 
 @pytest.mark.kafka

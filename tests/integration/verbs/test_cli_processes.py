@@ -37,9 +37,9 @@ def test_rows_and_errors_go_to_their_own_streams(small: SmallTable) -> None:
     small.commit(("+I", {"k": 1, "v": "a"}))
     good = stream_app("read", small.path, "--format", "jsonl")
     assert (good.returncode, good.stdout, good.stderr) == (0, '{"k":1,"v":"a"}\n', "")
-    bad = stream_app("read", small.path, "--where", "k = 'x'")
-    assert (bad.returncode, bad.stdout) == (2, "")
-    assert "Traceback" not in bad.stderr
+    bad_read = stream_app("read", small.path, "--where", "k = 'x'")
+    assert (bad_read.returncode, bad_read.stdout) == (2, "")
+    assert "Traceback" not in bad_read.stderr
 
 
 def test_reading_and_its_help_do_without_spark() -> None:

@@ -61,7 +61,7 @@ def decoded(location: str, *payloads: dict[str, Any]) -> list[Change]:
         for n, payload in enumerate(payloads)
     ]
     decoded_batch = decode.decode(pa.RecordBatch.from_pylist(messages, MESSAGE_SCHEMA))
-    assert decoded_batch.bad.num_rows == 0
+    assert decoded_batch.bad_records.num_rows == 0
     kinds = [
         RowKind(kind).short for kind in decoded_batch.changes.rows.column(ROW_KIND).to_pylist()
     ]

@@ -176,9 +176,9 @@ def test_the_first_error_of_a_table_ends_the_job_and_the_next_one_finishes(tmp_p
     """The tables before it have the epoch; what was written for it and those behind is deleted."""
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere(), bad_records_max=0)
-    bad = tables.messages(0, {"a": b"{"}).combine_chunks().to_batches()
+    bad_messages = tables.messages(0, {"a": b"{"}).combine_chunks().to_batches()
     with pytest.raises(RuntimeError):
-        committer.process_epoch(bad, 0)
+        committer.process_epoch(bad_messages, 0)
     assert isinstance(committer.failure, BadRecordsError)
     assert [table.snapshots.latest_id() for table in tables.tables] == [None, None]
     assert tables.data_files() == []
@@ -194,13 +194,13 @@ def test_the_first_error_of_a_table_ends_the_job_and_the_next_one_finishes(tmp_p
 def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere())
-    bad = {"a": b"{", "b": b"["}
-    committer.process_epoch(tables.messages(0, bad).combine_chunks().to_batches(), 0)
-    for topic, value in bad.items():
+    bad_values = {"a": b"{", "b": b"["}
+    committer.process_epoch(tables.messages(0, bad_values).combine_chunks().to_batches(), 0)
+    for topic, value in bad_values.items():
         [line] = (tmp_path / f"bad-{topic}" / "epoch-0.jsonl").read_text().splitlines()
         record = json.loads(line)
         assert (record["topic"], record["key"], record["value"]) == (topic, "key", value.decode())
-    assert [reports(committer, index)[0].counts.bad for index in (0, 1)] == [1, 1]
+    assert [reports(committer, index)[0].counts.bad_records for index in (0, 1)] == [1, 1]
     assert_right(tables)
 
 

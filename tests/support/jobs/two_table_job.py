@@ -186,11 +186,11 @@ class TwoTables:
             for topic in TOPICS
         }
 
-    def messages(self, epoch: int, bad: Mapping[str, bytes] | None = None) -> pa.Table:
+    def messages(self, epoch: int, bad_values: Mapping[str, bytes] | None = None) -> pa.Table:
         """An epoch's messages in columns of `MESSAGE_SCHEMA`, topic by topic.
 
         Args:
-            bad: a value for a topic that stands behind its others.
+            bad_values: a value for a topic that stands behind its others.
         """
         before = {
             topic: sum(len(messages[topic]) for messages in self.sent[:epoch]) for topic in TOPICS
@@ -198,7 +198,7 @@ class TwoTables:
         rows = []
         for topic in TOPICS:
             values = [_value(row) for row in self.sent[epoch][topic]]
-            values += [bad[topic]] if bad and topic in bad else []
+            values += [bad_values[topic]] if bad_values and topic in bad_values else []
             rows += [
                 {"topic": topic, "partition": 0, "offset": offset, "key": b"key", "value": value}
                 for offset, value in enumerate(values, before[topic])

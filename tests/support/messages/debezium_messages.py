@@ -99,8 +99,8 @@ def _python_values(column: pa.Array) -> list[Any]:
 
 def reasons_of(decoded_batch: DecodedBatch) -> dict[int, str]:
     """Reason of each bad record, by offset."""
-    bad = decoded_batch.bad.to_pylist()
-    return {record["offset"]: record["reason"] for record in bad}
+    bad_records = decoded_batch.bad_records.to_pylist()
+    return {record["offset"]: record["reason"] for record in bad_records}
 
 
 def event(op: str = "c", *, after: str = "null", before: str = "null") -> str:
@@ -112,7 +112,7 @@ def value_of(column_type: str, text: str, **options: str) -> Any:
     """What a column of that type holds after an insert of the JSON text; a str if it is bad."""
     decoder = a_format(f"id BIGINT, v {column_type}", options=options)
     decoded_batch = decoder.decode(messages(event(after=f'{{"id":1,"v":{text}}}')))
-    if decoded_batch.bad.num_rows:
+    if decoded_batch.bad_records.num_rows:
         return Bad(reasons_of(decoded_batch)[0])
     return rows_of(decoded_batch)[0][3]
 

@@ -23,7 +23,7 @@ def insert(key: int, text: str = '"x"') -> str:
 
 
 @pytest.mark.parametrize(
-    ("values", "rows", "bad", "skipped"),
+    ("values", "rows", "bad_count", "skipped"),
     [
         pytest.param([], 0, 0, 0, id="empty"),
         pytest.param([None] * 3, 0, 0, 3, id="all tombstones"),
@@ -31,14 +31,16 @@ def insert(key: int, text: str = '"x"') -> str:
         pytest.param([None, "{", insert(1)], 1, 1, 1, id="one of each"),
     ],
 )
-def test_counts_and_schemas(values: list[str | None], rows: int, bad: int, skipped: int) -> None:
+def test_counts_and_schemas(
+    values: list[str | None], rows: int, bad_count: int, skipped: int
+) -> None:
     decoded_batch = a_format(COLUMNS).decode(messages(*values))
     assert decoded_batch.changes.rows.num_rows == rows
     assert decoded_batch.changes.rows.schema == change_schema(arrow_schema(parse_columns(COLUMNS)))
     decoded_batch.changes.rows.validate(full=True)
     assert decoded_batch.changes.message_indices.dtype == "int32"
-    assert decoded_batch.bad.num_rows == bad
-    assert decoded_batch.bad.schema == BAD_RECORD_SCHEMA
+    assert decoded_batch.bad_records.num_rows == bad_count
+    assert decoded_batch.bad_records.schema == BAD_RECORD_SCHEMA
     assert decoded_batch.skipped_count == skipped
 
 
@@ -52,11 +54,15 @@ def test_a_bad_record_keeps_where_it_came_from() -> None:
         "value": b"\xfe{",
     }
     batch = pa.RecordBatch.from_pylist([row], schema=MESSAGE_SCHEMA)
-    (bad,) = a_format(COLUMNS).decode(batch).bad.to_pylist()
-    assert (bad["topic"], bad["partition"], bad["offset"]) == ("shop", 3, 2**40)
-    assert (bad["key"], bad["value"]) == (b"\xff", b"\xfe{")
-    assert bad["timestamp"].timestamp() == 1_700_000_000
-    assert bad["reason"] == "is not UTF-8: invalid start byte at byte 0"
+    (bad_record,) = a_format(COLUMNS).decode(batch).bad_records.to_pylist()
+    assert (bad_record["topic"], bad_record["partition"], bad_record["offset"]) == (
+        "shop",
+        3,
+        2**40,
+    )
+    assert (bad_record["key"], bad_record["value"]) == (b"\xff", b"\xfe{")
+    assert bad_record["timestamp"].timestamp() == 1_700_000_000
+    assert bad_record["reason"] == "is not UTF-8: invalid start byte at byte 0"
 
 
 def test_huge_value_and_many_slices() -> None:

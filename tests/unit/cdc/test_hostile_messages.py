@@ -44,14 +44,14 @@ def check(hostile: list[Hostile], decoded_batch: DecodedBatch) -> None:
     for index, kind, *values in rows_of(decoded_batch):
         row = dict(zip(NAMES, values, strict=True))
         rows.setdefault(index, []).append({"": kind, **row})
-    bad = reasons_of(decoded_batch)
-    assert not rows.keys() & bad.keys()
-    assert decoded_batch.bad.num_rows == len(bad), "set aside twice"
-    assert len(rows) + len(bad) + decoded_batch.skipped_count == len(hostile), "some are lost"
+    reasons = reasons_of(decoded_batch)
+    assert not rows.keys() & reasons.keys()
+    assert decoded_batch.bad_records.num_rows == len(reasons), "set aside twice"
+    assert len(rows) + len(reasons) + decoded_batch.skipped_count == len(hostile), "some are lost"
     for index, message in enumerate(hostile):
-        check_fate(message, rows.get(index), bad.get(index))
-    originals = [hostile[index].value for index in sorted(bad)]
-    assert decoded_batch.bad.column("value").to_pylist() == originals
+        check_fate(message, rows.get(index), reasons.get(index))
+    originals = [hostile[index].value for index in sorted(reasons)]
+    assert decoded_batch.bad_records.column("value").to_pylist() == originals
 
 
 def check_fate(message: Hostile, rows: list[dict[str, Any]] | None, reason: str | None) -> None:

@@ -83,9 +83,9 @@ def test_each_record_at_which_the_decoder_fails_is_quarantined(
     assert reasons.pop(7).startswith("is not JSON")
     for reason in reasons.values():
         assert reason.startswith(f"the decoder failed with {named}")
-    bad = decoded_batch.bad.to_pylist()
-    assert [(record["topic"], record["partition"]) for record in bad] == [("shop", 3)] * 5
-    assert bad[3]["value"] == values[500].encode()
+    bad_records = decoded_batch.bad_records.to_pylist()
+    assert [(record["topic"], record["partition"]) for record in bad_records] == [("shop", 3)] * 5
+    assert bad_records[3]["value"] == values[500].encode()
 
 
 def test_a_batch_of_bad_records_and_an_empty_batch_give_no_rows() -> None:
@@ -93,7 +93,7 @@ def test_a_batch_of_bad_records_and_an_empty_batch_give_no_rows() -> None:
     decoded_batch = decoder.decode(messages(*[insert(1, POISON.decode())] * 3))
     assert (decoded_batch.changes.rows.num_rows, decoded_batch.decoder_error_count) == (0, 3)
     assert decoded_batch.changes.rows.schema == a_format().decode(messages()).changes.rows.schema
-    assert decoder.decode(messages()).bad.num_rows == 0
+    assert decoder.decode(messages()).bad_records.num_rows == 0
 
 
 def test_a_decoder_that_fails_at_anything_stops_the_job() -> None:

@@ -281,7 +281,7 @@ def test_random_schemas_and_bytes_end_nothing(registry: Registry, seed: int) -> 
     rows = [position for position, *_ in rows_of(decoded_batch)]
     assert {0, len(strange) + 1} <= set(rows)
     assert (
-        len(set(rows)) + decoded_batch.bad.num_rows + decoded_batch.skipped_count
+        len(set(rows)) + decoded_batch.bad_records.num_rows + decoded_batch.skipped_count
         == messages.num_rows
     )
     source = AvroFactReader(SchemaRegistry((registry.url,)))

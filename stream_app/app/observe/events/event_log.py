@@ -151,7 +151,7 @@ class EventLog:
             counts.changes,
             seconds,
             counts.messages / seconds if seconds else 0,
-            counts.bad,
+            counts.bad_records,
             counts.skipped,
             report.file_count,
             report.bucket_count,

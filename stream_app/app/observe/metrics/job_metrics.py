@@ -239,7 +239,7 @@ class JobMetrics:
             ("messages", counts.messages),
             ("changes", counts.changes),
             ("skipped_messages", counts.skipped),
-            ("bad_records", counts.bad),
+            ("bad_records", counts.bad_records),
             ("decoder_errors", counts.decoder_errors),
         ):
             self._counters[name].labels(self.table).inc(count)

@@ -192,8 +192,8 @@ class _DifferingRows:
         pipeline = load_format(self.backfill.job_tables, self.backfill.table)
         for messages in self._messages():
             decoded_batch = pipeline.decode(messages)
-            if decoded_batch.bad.num_rows:
-                self.problem = self.problem or decoded_batch.bad.column("reason")[0].as_py()
+            if decoded_batch.bad_records.num_rows:
+                self.problem = self.problem or decoded_batch.bad_records.column("reason")[0].as_py()
             rows = decoded_batch.changes.rows
             texts = key_texts(rows, self.table_side.keys).to_pylist()
             high_hashes, low_hashes = (

@@ -99,14 +99,14 @@ class LaterChangeCheck:
     def _decode(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages whose changes the table has already."""
         decoded_batch = self.message_format.decode(messages)
-        if decoded_batch.bad.num_rows:
+        if decoded_batch.bad_records.num_rows:
             topic, partition = kafka_partition
             raise UsageError(
                 "a message after the record cannot be decoded "
-                f"({decoded_batch.bad.column('reason')[0]}), so it is not certain which rows have "
-                "newer changes",
+                f"({decoded_batch.bad_records.column('reason')[0]}), so it is not certain which "
+                "rows have newer changes",
                 where=f"topic {topic}, partition {partition}, offset "
-                f"{decoded_batch.bad.column('offset')[0]}",
+                f"{decoded_batch.bad_records.column('offset')[0]}",
                 fix="give the job the configuration with which it has read that message",
             )
         return decoded_batch

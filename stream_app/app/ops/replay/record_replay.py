@@ -223,7 +223,7 @@ class RecordReplay:
             self._check_tables(decoded_batch.tables)
             self._check_columns(decoded_batch.description, kafka_partition)
             bad_columns = (
-                decoded_batch.bad.column(name).to_pylist() for name in ("offset", "reason")
+                decoded_batch.bad_records.column(name).to_pylist() for name in ("offset", "reason")
             )
             reasons = dict(zip(*bad_columns, strict=True))
             message_indices, changes = (

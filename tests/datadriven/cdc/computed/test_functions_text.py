@@ -69,8 +69,8 @@ def _values(case: Case) -> str:
         types.append(str(function.result_type))
         outcomes.append(
             [
-                "fails" if bad else _shown(value)
-                for value, bad in zip(values, has_failed, strict=True)
+                "fails" if fails else _shown(value)
+                for value, fails in zip(values, has_failed, strict=True)
             ]
         )
     return "\n".join([" ".join(types), *(" ".join(row) for row in zip(*outcomes, strict=True))])

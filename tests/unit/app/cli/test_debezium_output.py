@@ -130,7 +130,7 @@ def test_our_own_reader_reads_every_type_back() -> None:
         ),
     )
     decoded_batch = reader.decode(pa.RecordBatch.from_arrays([values], ["value"]))
-    assert decoded_batch.bad.to_pylist() == []
+    assert decoded_batch.bad_records.to_pylist() == []
     changes = decoded_batch.changes.rows
     assert changes.column(VALUE_KIND).to_pylist() == [0, 0, 1, 2, 3]
     assert changes.select(schema.names).to_pylist() == rows.to_pylist()

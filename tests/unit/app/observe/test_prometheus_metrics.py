@@ -78,7 +78,7 @@ def test_epochs_and_lag() -> None:
     before = samples(metrics.registry)
     assert before["stream_app_messages_total"] == 0, "there from the beginning"
     counts = DecodeCounts(
-        messages=10, changes=12, skipped=1, bad=2, decoder_errors=1, kinds=(7, 2, 2, 1),
+        messages=10, changes=12, skipped=1, bad_records=2, decoder_errors=1, kinds=(7, 2, 2, 1),
         read_s=0.25, decode_s=1.5,
     )  # fmt: skip
     parts = EpochSeconds(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
@@ -242,8 +242,8 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
 
     def quarantine_records(folder: Path, epoch: int, *offsets: int) -> None:
         rows = [{"topic": "t", "partition": 0, "offset": n, "reason": "?"} for n in offsets]
-        bad = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
-        QuarantineWriter(JobFolder(*file_io_of(str(folder))), None).write(epoch, bad)
+        bad_records = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
+        QuarantineWriter(JobFolder(*file_io_of(str(folder))), None).write(epoch, bad_records)
 
     def waiting() -> dict[str, float]:
         watch.count_records()

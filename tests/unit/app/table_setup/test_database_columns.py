@@ -30,7 +30,7 @@ def decoded(database: Database, name: str, *messages: Any) -> list[dict[str, Any
     """The rows that the job's own format makes of messages."""
     decode = job_pipeline(database.job_tables, database.table(name))
     decoded_batch = decode.decode(table_of(messages).to_batches()[0])
-    assert not decoded_batch.bad.num_rows, decoded_batch.bad.to_pylist()
+    assert not decoded_batch.bad_records.num_rows, decoded_batch.bad_records.to_pylist()
     return decoded_batch.changes.rows.drop_columns(["_VALUE_KIND"]).to_pylist()
 
 

@@ -143,12 +143,12 @@ def test_nested_values_are_parsed_in_a_batch_as_alone(as_text: bool, seed: int) 
         for index, (a, r) in enumerate(pairs)
     ]  # fmt: skip
     decoded_batch = a_format(columns).decode(messages(*(event(after=text) for text in texts)))
-    bad = {index for index, (a, r) in enumerate(pairs) if a == [1e20] or r == {}}
-    assert reasons_of(decoded_batch).keys() == bad
+    bad_indices = {index for index, (a, r) in enumerate(pairs) if a == [1e20] or r == {}}
+    assert reasons_of(decoded_batch).keys() == bad_indices
     expected = [
         (index, None if a is None else [None if x is None else D(str(x)) for x in a],
          None if r is None else {"x": r["x"], "y": r.get("y")})
-        for index, (a, r) in enumerate(pairs) if index not in bad
+        for index, (a, r) in enumerate(pairs) if index not in bad_indices
     ]  # fmt: skip
     assert [row[2:] for row in rows_of(decoded_batch)] == expected
 
@@ -171,5 +171,5 @@ def test_a_delete_whose_image_has_the_key_alone() -> None:
     decoder = a_format(columns, traits=TableTraits(), options={"replica-identity": "default"})
     image = '{"id":1,"a":[0],"m":null,"r":{"x":0}}'
     decoded_batch = decoder.decode(messages(event("d", before=image)))
-    assert decoded_batch.bad.num_rows == 0
+    assert decoded_batch.bad_records.num_rows == 0
     assert [row[:3] for row in rows_of(decoded_batch)] == [(0, "-D", 1)]

@@ -186,7 +186,7 @@ def test_numbers_of_variable_length(written: bytes, number: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "good", "bad"),
+    ("schema", "good", "bad_values"),
     [
         ("string", b"\x04ab", [b"\x06ab", b"\x03ab", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"]),
         (["null", "string"], b"\x02\x00", [b"\x04\x00", b"\x01\x00", b"\x02"]),
@@ -198,12 +198,12 @@ def test_numbers_of_variable_length(written: bytes, number: int | None) -> None:
     ],
 )
 def test_the_layout_declines_a_value_beyond_the_end_of_its_message(
-    schema: Any, good: bytes, bad: list[bytes]
+    schema: Any, good: bytes, bad_values: list[bytes]
 ) -> None:
     of_field = {"type": "record", "name": "E", "fields": [{"name": "n", "type": schema}]}
-    read = a_layout(of_field).read(pa.array([good, *bad, good], pa.binary()), 0)
+    read = a_layout(of_field).read(pa.array([good, *bad_values, good], pa.binary()), 0)
     assert read is not None
-    assert read.is_parsed.tolist() == [True, *[False] * len(bad), True]
+    assert read.is_parsed.tolist() == [True, *[False] * len(bad_values), True]
 
 
 @pytest.mark.parametrize(

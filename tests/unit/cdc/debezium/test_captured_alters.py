@@ -57,13 +57,13 @@ def test_each_message_has_the_columns_of_its_time(source: str, prefix: str) -> N
     long_rows = [LONG_KEPT] if source == "mariadb" else []
     assert news == of_sql(*INSERTS, *UPDATES, *long_rows, eve)
     assert {row[0]: row[2] for row in rows if row[1] == "-D"} == DELETED
-    bad = reasons_of(decoded_batch)
+    reasons = reasons_of(decoded_batch)
     if source == "mariadb":
-        assert bad == {}
+        assert reasons == {}
     else:
         # Not logged, and a table with PostgreSQL's default identity has no before-image of it.
-        assert list(bad) == [LONG_KEPT[0]]
-        assert "REPLICA IDENTITY FULL" in bad[LONG_KEPT[0]]
+        assert list(reasons) == [LONG_KEPT[0]]
+        assert "REPLICA IDENTITY FULL" in reasons[LONG_KEPT[0]]
 
 
 @pytest.mark.parametrize("source", ["pg", "mariadb"])

@@ -169,10 +169,10 @@ def of_each_column(field: dict[str, Any], value: Any) -> dict[str, Any]:
 
 
 def check(values: dict[str, Any], want: dict[str, Any]) -> None:
-    bad = {name: value for name, value in values.items() if isinstance(value, Bad)}
-    good = {name: value for name, value in values.items() if name not in bad}
+    bad_values = {name: value for name, value in values.items() if isinstance(value, Bad)}
+    good = {name: value for name, value in values.items() if name not in bad_values}
     assert good == {name: value for name, value in want.items() if name in COLUMNS}
-    for name, reason in bad.items():
+    for name, reason in bad_values.items():
         assert reason.startswith(f"column {name!r} ("), reason
 
 

@@ -207,7 +207,7 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
     for index, expected in zip(range(1, len(values), 3), odd.values(), strict=True):
         assert expected in reasons[index]
     assert len(rows_of(decoded_batch)) == 2 * len(odd)
-    assert decoded_batch.bad["value"][0].as_py() == b"no json"
+    assert decoded_batch.bad_records["value"][0].as_py() == b"no json"
     bare = decode.decode(batch([message("d", None)] * 2, [None, '{"other":1}']))
     assert "its key has no 'id'" in reasons_of(bare)[0]
     assert len(reasons_of(bare)) == 2

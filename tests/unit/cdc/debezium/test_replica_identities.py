@@ -110,7 +110,7 @@ def test_flattened_without_op() -> None:
 def test_a_delete_by_an_invented_sequence_field() -> None:
     """Such a delete would be older than the row, and the row would stay."""
     traits = TableTraits(sequence_fields=("updated_at",))
-    for topic, options, bad in (
+    for topic, options, bad_offsets in (
         ("idp.shop.orders", {}, [5, 8]),
         ("idp.shop.orders_full", {"replica-identity": "full"}, []),
     ):
@@ -118,7 +118,7 @@ def test_a_delete_by_an_invented_sequence_field() -> None:
             COLUMNS, options={"unproven-keys": "quarantine", **options}, traits=traits
         )
         reasons = reasons_of(decode.decode(captured(FILE, topic)))
-        assert list(reasons) == bad
+        assert list(reasons) == bad_offsets
         assert all("lacks updated_at of sequence.field" in reason for reason in reasons.values())
 
 

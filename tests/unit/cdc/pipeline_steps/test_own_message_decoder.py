@@ -156,5 +156,5 @@ def test_only_a_few_names_of_other_tables_are_kept() -> None:
     choice = SourceChoice(own_names=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{index}" * 50, index) for index in range(1000)]
     outcome = decoder("debezium-json", choice).decode(messages(*strange))
-    assert outcome.other_record_count == outcome.bad.num_rows == 1000
+    assert outcome.other_record_count == outcome.bad_records.num_rows == 1000
     assert len(outcome.tables) == 5

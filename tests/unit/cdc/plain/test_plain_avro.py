@@ -88,10 +88,12 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
     decoded_batch = decoder.decode(batch(values, keys))
     rows = {position for position, *_ in rows_of(decoded_batch)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded_batch.bad.num_rows + decoded_batch.skipped_count == len(values)
+    assert len(rows) + decoded_batch.bad_records.num_rows + decoded_batch.skipped_count == len(
+        values
+    )
     assert decoded_batch.decoder_error_count == 0
-    bad = decoded_batch.bad.to_pylist()
-    assert all(record["value"] == values[record["offset"]] for record in bad)
+    bad_records = decoded_batch.bad_records.to_pylist()
+    assert all(record["value"] == values[record["offset"]] for record in bad_records)
 
 
 def test_a_registry_that_does_not_answer_stops_the_job_and_makes_nothing_bad() -> None:

@@ -71,8 +71,10 @@ def test_the_schema_header_changes_no_row(registry: Registry, seed: int) -> None
     assert repr(rows_of(decoded_batch)) == repr(rows_of(plain))
     assert reasons_of(decoded_batch) == reasons_of(plain)
     assert decoded_batch.drift == plain.drift
-    bad = decoded_batch.bad.to_pylist()
-    assert [record["value"] for record in bad] == [values[record["offset"]] for record in bad]
+    bad_records = decoded_batch.bad_records.to_pylist()
+    assert [record["value"] for record in bad_records] == [
+        values[record["offset"]] for record in bad_records
+    ]
 
 
 def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, seed: int) -> None:
@@ -92,9 +94,11 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
     decoded_batch = of_schema(registry).decode(batch(values, keys))
     rows = {position for position, *_ in rows_of(decoded_batch)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded_batch.bad.num_rows + decoded_batch.skipped_count == len(values)
+    assert len(rows) + decoded_batch.bad_records.num_rows + decoded_batch.skipped_count == len(
+        values
+    )
     assert decoded_batch.decoder_error_count == 0
-    for record in decoded_batch.bad.to_pylist():
+    for record in decoded_batch.bad_records.to_pylist():
         place = record["offset"]
         assert (record["key"], record["value"]) == (keys[place], values[place])
 
@@ -105,5 +109,5 @@ def test_a_hundred_thousand_messages_are_decoded_at_once(registry: Registry) -> 
         framed(number, b'{"id":%d,"name":"%b"}' % (index, b"x" * 40)) for index in range(100_000)
     ]
     decoded_batch = of_schema(registry, missing_columns="ignore").decode(batch(values))
-    assert decoded_batch.bad.num_rows == decoded_batch.decoder_error_count == 0
+    assert decoded_batch.bad_records.num_rows == decoded_batch.decoder_error_count == 0
     assert decoded_batch.changes.rows.column("id").to_pylist() == [*range(100_000)]

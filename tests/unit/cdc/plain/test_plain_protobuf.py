@@ -148,7 +148,9 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
     decoded_batch = protobuf(registry).decode(batch(values, [good] * len(values)))
     rows = {position for position, *_ in rows_of(decoded_batch)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded_batch.bad.num_rows + decoded_batch.skipped_count == len(values)
+    assert len(rows) + decoded_batch.bad_records.num_rows + decoded_batch.skipped_count == len(
+        values
+    )
     assert decoded_batch.decoder_error_count == 0
 
 

@@ -111,7 +111,7 @@ def test_a_row_in_an_event(value: str, expected: Any) -> None:
         assert rows[before + 1] == (100, "usual")
         if isinstance(expected, str):
             assert reasons[before].startswith(expected)
-            assert decoded_batch.bad.column("value")[0].as_py() == value.encode()
+            assert decoded_batch.bad_records.column("value")[0].as_py() == value.encode()
         else:
             assert rows[before] == expected
             assert reasons == {}
@@ -149,10 +149,14 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(
     decoded_batch = a_format("id BIGINT, v STRING", name=name).decode(messages(*values))
     rows = {position for position, *_ in rows_of(decoded_batch)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded_batch.bad.num_rows + decoded_batch.skipped_count == len(values)
+    assert len(rows) + decoded_batch.bad_records.num_rows + decoded_batch.skipped_count == len(
+        values
+    )
     assert decoded_batch.decoder_error_count == 0
     raw = [value.encode() if isinstance(value, str) else value for value in values]
-    assert all(record["value"] == raw[record["offset"]] for record in decoded_batch.bad.to_pylist())
+    assert all(
+        record["value"] == raw[record["offset"]] for record in decoded_batch.bad_records.to_pylist()
+    )
     alone = [a_format("id BIGINT, v STRING", name=name).decode(messages(value)) for value in values]
     assert [
         position for position, result in enumerate(alone) if result.changes.rows.num_rows
