@@ -236,7 +236,7 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
         partition=bucket.partition,
         bucket=bucket.bucket,
         unit=CompactUnit(5, tuple(files), "bench"),
-        drop_deletes=True,
+        drops_deletes=True,
         max_level=5,
     )
     result = compact_bucket(table, request)
@@ -266,7 +266,7 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
 def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa.Table:
     """Decode a file, without a merge."""
     path = table.paths.data_file(*bucket, file)
-    names = key_value_file_schema(table.schema, thin=False).names
+    names = key_value_file_schema(table.schema, is_thin=False).names
     with pa.OSFile(path) as source:
         return pa.Table.from_batches(
             [batch for _, batch in numbered_batches(source, names, 65_536)]
@@ -275,7 +275,7 @@ def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa
 
 def encode(table: FileStoreTable, rows: pa.Table, folder: Path) -> None:
     """Encode a file's rows, without a sort."""
-    schema = key_value_file_schema(table.schema, thin=False)
+    schema = key_value_file_schema(table.schema, is_thin=False)
     rows = pa.Table.from_arrays(rows.columns, schema=schema)
     with pa.OSFile(str(folder / "encoded.parquet"), "wb") as sink:
         writer: pq.ParquetWriter = parquet_writer(sink, schema, table.options)

@@ -80,9 +80,9 @@ class Differences:
             is_same &= pc.or_(is_equal, are_null).to_numpy(zero_copy_only=False)
         return is_same
 
-    def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
-        """Return added and changed rows in key order; `keep_deletes` adds removed rows as -D."""
-        removed = self.removed_indices if keep_deletes else self.removed_indices[:0]
+    def rows(self, *, keeps_deletes: bool) -> pa.RecordBatch:
+        """Return added and changed rows in key order; `keeps_deletes` adds removed rows as -D."""
+        removed = self.removed_indices if keeps_deletes else self.removed_indices[:0]
         row_indices = np.concatenate((self.added_indices, self.changed_indices, removed))
         row_kinds = self._kinds()[row_indices]
         row_kinds[len(row_indices) - len(removed) :] = int(RowKind.DELETE)

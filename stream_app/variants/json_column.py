@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 _MODULE = "stream_app.variants.compiled.encoded_documents"
 
 
-def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bools | None]:
+def variants_of(
+    texts: pa.Array, *, uses_machine_code: bool = True
+) -> tuple[pa.Array, Bools | None]:
     """Return the documents as VARIANTs, and the mask of the texts that are not documents.
 
     Args:
         texts: string [n].
-        compiled: whether machine code may encode them.
+        uses_machine_code: whether machine code may encode them.
 
     Returns:
         `VARIANT_TYPE` [n], and bool [n], or None if each text is a document.
     """
-    code, _ = loaded_code(_MODULE) if compiled else (None, "")
+    code, _ = loaded_code(_MODULE) if uses_machine_code else (None, "")
     encode = _encode_one_by_one if code is None else code.encode_documents
     parts = list(encode(texts.fill_null("") if texts.null_count else texts))
     columns = [

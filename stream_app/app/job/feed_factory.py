@@ -141,7 +141,7 @@ class FeedFactory:
                 self.job_tables,
                 latest_table,
                 choice=None if source_check is None else source_check.choice,
-                restores=True,
+                restores_values=True,
                 quarantines_non_inserts=self.stream_config.non_insert_records
                 is NonInsertRecords.QUARANTINE,
             ),

@@ -267,4 +267,4 @@ def _unfit_mask(reading: ColumnReading, part: CastResult) -> Bools:
     """Mark values with a failed part, or with a null part that must not be null."""
     values, has_failed = part
     unfit = np.zeros(len(values), np.bool_) if has_failed is None else has_failed
-    return unfit | ~valid_of(values) if reading.required and values.null_count else unfit
+    return unfit | ~valid_of(values) if reading.is_required and values.null_count else unfit

@@ -240,7 +240,7 @@ def _reading(data_type: DataType, arrow_type: pa.DataType) -> ColumnReading:
         arrow_type=arrow_type,
         encoding=Encoding.ISO if is_time else Encoding.TEXT,
         scale=data_type.scale,
-        required=False,
+        is_required=False,
         is_key=False,
     )
 

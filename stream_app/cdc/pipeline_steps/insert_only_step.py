@@ -30,11 +30,12 @@ class InsertOnlyStep:
     """The step that refuses records that are not inserts. Implements `pipeline.Step`.
 
     Attributes:
-        quarantines: whether records that are not inserts become bad ones; else one stops the job.
+        quarantines_non_inserts: whether records that are not inserts become bad ones; else one
+            stops the job.
         ignores_deletes: whether deletes are skipped (``ignore-delete``).
     """
 
-    quarantines: bool
+    quarantines_non_inserts: bool
     ignores_deletes: bool
 
     def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
@@ -57,7 +58,7 @@ class InsertOnlyStep:
             changes.message_indices[refused_indices], return_index=True
         )
         first_kinds = kinds[refused_indices[firsts]]
-        if len(message_indices) and not self.quarantines:
+        if len(message_indices) and not self.quarantines_non_inserts:
             raise _non_insert_error(messages, int(message_indices[0]), RowKind(int(first_kinds[0])))
         # A loop over bad records, which are few.
         reasons = {

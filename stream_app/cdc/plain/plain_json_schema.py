@@ -86,7 +86,7 @@ def _headed_json(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) 
     row_dialect = PlainDialect(options.values[KEY_COLUMNS])
     return HeadedJsonFormat(
         make=partial(_format, schemas, setup, options, row_dialect),
-        make_deletes=partial(_format, schemas, setup, key_options, PlainDialect(deletes=True))
+        make_deletes=partial(_format, schemas, setup, key_options, PlainDialect(reads_deletes=True))
         if deletes
         else None,
         key_name=min(key_columns) if len(key_columns) == 1 else "",

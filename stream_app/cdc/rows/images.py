@@ -230,7 +230,7 @@ def _cast(
     column, has_failed = cast_column(reading, json_kind, wire_values)
     if rules.before_has_key_only:
         column = fill_invented(reading, column, plan)
-    if reading.required and column.null_count:
+    if reading.is_required and column.null_count:
         is_absent = ~valid_of(column)
         if is_unchanged is not None:
             is_absent &= ~(is_unchanged[plan.record_indices] & plan.is_after)

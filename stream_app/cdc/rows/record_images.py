@@ -201,7 +201,7 @@ def _problems(
 ) -> list[tuple[int, str]]:
     """Return the (row, reason) of rows with a bad value; a missing value has an empty reason."""
     problems: list[tuple[int, str]] = []
-    is_required = reading.required and column.null_count > 0
+    is_required = reading.is_required and column.null_count > 0
     if not (before.misfits or after.misfits or is_required):
         return problems
     for row, number in enumerate(plan.record_indices.tolist()):

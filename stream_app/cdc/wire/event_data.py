@@ -77,21 +77,21 @@ class EventData(Protocol):
 
 def unwrap_events(messages: pa.RecordBatch, event_data: EventData) -> pa.RecordBatch:
     """Return the messages within events; null where an event cannot be read."""
-    return _unwrap(messages, event_data, one_by_one=False)[0]
+    return _unwrap(messages, event_data, reads_one_by_one=False)[0]
 
 
 def _unwrap(
-    messages: pa.RecordBatch, event_data: EventData, *, one_by_one: bool
+    messages: pa.RecordBatch, event_data: EventData, *, reads_one_by_one: bool
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
     """Return the messages within events; and position → reason, for events that cannot be read.
 
     Args:
-        one_by_one: whether each event is read independently.
+        reads_one_by_one: whether each event is read independently.
     """
     values, message_indices = present_values(messages)
     parts: list[tuple[Int64s, pa.Array]] = []
     is_unread: Bools = np.ones(len(values), np.bool_)
-    if not one_by_one and len(values):
+    if not reads_one_by_one and len(values):
         indices, bodies = _unwrap_together(values, event_data)  # step 1
         is_unread[indices] = False
         parts.append((message_indices[indices].astype(np.int64), bodies))
@@ -224,7 +224,7 @@ class EventFormat:
         Raises:
             SourceError: what the format within raises.
         """
-        decoded_batch = self._decode_unwrapped(messages, one_by_one=False)
+        decoded_batch = self._decode_unwrapped(messages, reads_one_by_one=False)
         if not decoded_batch.bad_records.num_rows:
             return decoded_batch
         bad_indices = np.flatnonzero(mask_of_bad(messages, decoded_batch.bad_records)).astype(
@@ -239,10 +239,14 @@ class EventFormat:
 
     def decode_one_by_one(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each event by step 2; bad records have the bytes of the data."""
-        return self._decode_unwrapped(messages, one_by_one=True)
+        return self._decode_unwrapped(messages, reads_one_by_one=True)
 
-    def _decode_unwrapped(self, messages: pa.RecordBatch, *, one_by_one: bool) -> DecodedBatch:
-        inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=one_by_one)
+    def _decode_unwrapped(
+        self, messages: pa.RecordBatch, *, reads_one_by_one: bool
+    ) -> DecodedBatch:
+        inner_messages, reasons = _unwrap(
+            messages, self.event_data, reads_one_by_one=reads_one_by_one
+        )
         decoded_batch = self.inner_format.decode(inner_messages)
         if not reasons:
             return decoded_batch
@@ -280,7 +284,7 @@ class EventFactReader:
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
-        inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=False)
+        inner_messages, reasons = _unwrap(messages, self.event_data, reads_one_by_one=False)
         origins = self.inner_facts.origins(inner_messages)
         return replace(origins, unassigned_reasons={**origins.unassigned_reasons, **reasons})
 

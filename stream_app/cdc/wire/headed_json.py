@@ -81,11 +81,11 @@ class HeadedJsonFormat:
                 self._bad_batch(messages, {}),
                 skipped_count=messages.num_rows - len(value_indices) - len(tombstone_indices),
             ),
-            *self._decode_parts(messages, values, value_indices, self.make, deletes=False),
+            *self._decode_parts(messages, values, value_indices, self.make, reads_deletes=False),
         ]
         if self.make_deletes is not None:
             parts += self._decode_parts(
-                messages, keys, tombstone_indices, self.make_deletes, deletes=True
+                messages, keys, tombstone_indices, self.make_deletes, reads_deletes=True
             )
         joined_batch = functools.reduce(join_results, parts)
         return replace(
@@ -100,7 +100,7 @@ class HeadedJsonFormat:
         chosen_indices: Int64s,
         make: Callable[[int], MessageFormat],
         *,
-        deletes: bool,
+        reads_deletes: bool,
     ) -> Iterator[DecodedBatch]:
         """Decode messages by steps 1 to 3; yield the results of each schema.
 
@@ -108,17 +108,17 @@ class HeadedJsonFormat:
             headed_values: binary [n]; the values of all messages, or their keys.
             chosen_indices: int64 [m]; the messages to decode.
             make: makes the format of a schema's number.
-            deletes: whether the messages are tombstones.
+            reads_deletes: whether the messages are tombstones.
         """
         numbers = schema_numbers(headed_values.take(pa.array(chosen_indices)))
-        if deletes and self.text_keys:
+        if reads_deletes and self.text_keys:
             numbers = np.full(len(chosen_indices), NO_SCHEMA, np.int64)
         for number, indices in by_number(numbers):  # a loop over schemas
             message_indices = chosen_indices[indices]
             try:
-                decoder = self._format(number, make, deletes=deletes)
+                decoder = self._format(number, make, reads_deletes=reads_deletes)
             except UnreadableRecordError as problem:
-                reason = f"has a key that {problem}" if deletes else str(problem)
+                reason = f"has a key that {problem}" if reads_deletes else str(problem)
                 yield self._bad_batch(messages, dict.fromkeys(message_indices.tolist(), reason))
                 continue
             schema_messages = (
@@ -127,10 +127,10 @@ class HeadedJsonFormat:
                 else messages.take(pa.array(message_indices))
             )
             bodies = remove_heads(headed_values.take(pa.array(message_indices)))
-            if deletes and self.key_name:
+            if reads_deletes and self.key_name:
                 bodies = _objects_of_values(bodies, self.key_name)
             decoded_batch = decoder.decode(_with_value(schema_messages, bodies))
-            if not deletes:
+            if not reads_deletes:
                 decoded_batch = replace(decoded_batch, schemas={str(number): 0})
             yield results_in_batch(decoded_batch, message_indices.astype(np.int32))
 
@@ -139,11 +139,11 @@ class HeadedJsonFormat:
         return DecodedBatch(changes=changes, bad_records=bad_records, skipped_count=0)
 
     def _format(
-        self, number: int, make: Callable[[int], MessageFormat], *, deletes: bool
+        self, number: int, make: Callable[[int], MessageFormat], *, reads_deletes: bool
     ) -> MessageFormat:
-        decoder = self._formats.get((deletes, number))
+        decoder = self._formats.get((reads_deletes, number))
         if decoder is None:
-            decoder = self._formats[deletes, number] = make(number)
+            decoder = self._formats[reads_deletes, number] = make(number)
         return decoder
 
 

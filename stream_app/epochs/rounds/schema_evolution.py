@@ -141,7 +141,7 @@ class SchemaEvolution:
         if not (decision.awaited_columns and rules.reads_statements()):
             return []
         columns = ", ".join(map(repr, decision.awaited_columns))
-        if decision.waits and not rules.has_waited():
+        if decision.awaits_statement and not rules.has_waited():
             raise AwaitedStatementError(renaming.table.location, columns)
         problem = f"the columns {columns} are new, and no statement of the source says why"
         return [JobWarning(table=self.name, problem=problem, fix=_RENAMED_FIX, is_lasting=True)]
@@ -169,7 +169,7 @@ class SchemaEvolution:
         evolved = evolve(table, description, self.rules)
         for change in evolved.changes:
             _LOG.warning("%s follows its source: %s", table.location, change)
-        if evolved.kept_columns and self.rules.stops:
+        if evolved.kept_columns and self.rules.stops_job:
             kept_columns = "; ".join(evolved.kept_columns)
             raise WrongSourceError(
                 f"the source's columns are no longer those of the table: {kept_columns}",
@@ -184,7 +184,7 @@ class SchemaEvolution:
             *(
                 JobWarning(table=self.name, problem=text, fix=fix)
                 for text in new_texts
-                if self.rules.warns
+                if self.rules.logs_warning
             ),
             *(
                 JobWarning(

@@ -240,7 +240,7 @@ def index_problems(
     core = CoreOptions(options)
     crosses = bool(primary_keys) and not {*partition_keys} <= {*primary_keys}
     if core[PARTITION_LOOKUP]:
-        yield from _lookup_problems(core, primary_keys, partition_keys, crosses=crosses)
+        yield from _lookup_problems(core, primary_keys, partition_keys, crosses_partitions=crosses)
     if not (crosses or core[PARTITION_LOOKUP]):
         return
     moved_rows = "a row that moves to another partition"
@@ -259,13 +259,13 @@ def _lookup_problems(
     primary_keys: Collection[str],
     partition_keys: Collection[str],
     *,
-    crosses: bool,
+    crosses_partitions: bool,
 ) -> Iterator[str]:
     """Yield problems with the lookup of keys in all partitions."""
     key = PARTITION_LOOKUP.key
     if not primary_keys or not partition_keys:
         yield f"{key} finds keys in partitions: it needs primary-keys and partition-keys"
-    elif crosses:
+    elif crosses_partitions:
         yield f"{key} is for primary keys with all partition columns; this one needs no option"
     elif core.bucket < 1:
         yield (

@@ -160,10 +160,10 @@ class StreamTableCommit:
         *,
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
-        truncates: bool = False,
+        truncates_table: bool = False,
         basis: BucketBasis = NO_BASIS,
     ) -> EpochOutcome:
-        """Publish an epoch's files and finished compactions; `truncates` first deletes all rows.
+        """Publish an epoch's files and finished compactions; `truncates_table` deletes all rows.
 
         1. Apply other writers' commits, and wait while a bucket has too many sorted runs.
         2. Commit the files. From here on the epoch is committed, even if compactions fail.
@@ -178,7 +178,9 @@ class StreamTableCommit:
         """
         changed_buckets = {change.bucket_id for change in changes}
         with _discard_on_error(changes, self.table, BaseException):  # step 1
-            truncation = truncate_table(self.table, self.state.commit_user) if truncates else None
+            truncation = (
+                truncate_table(self.table, self.state.commit_user) if truncates_table else None
+            )
             self.state.follow_and_load(changed_buckets)
             self.state.constraints.check_bucket_counts({change.partition for change in changes})
             self._wait_for_compaction()  # for buckets to which this process has not written before
@@ -256,7 +258,7 @@ class StreamTableCommit:
             self.state.load_waiting()
         self.leaves_rows, other_commit_counter = False, OtherCommitCounter(self.state)
         self.coordinator.trigger(expects_no_flush=expects_no_flush)
-        while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
+        while _is_worth_waiting(self.coordinator, may_retry=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
             other_commit_counter.note_commits(snapshot)
@@ -322,7 +324,7 @@ class StreamTableCommit:
         return None
 
 
-def _is_worth_waiting(coordinator: CompactCoordinator, *, retries: bool = True) -> bool:
+def _is_worth_waiting(coordinator: CompactCoordinator, *, may_retry: bool = True) -> bool:
     """Return whether a wait can help, because a compaction runs or will be retried."""
-    will_be_retried = retries and coordinator.failures.seconds_until_retry() is not None
+    will_be_retried = may_retry and coordinator.failures.seconds_until_retry() is not None
     return not coordinator.is_idle() or will_be_retried

@@ -105,16 +105,16 @@ class EvolutionRules:
 
     Attributes:
         options: the options of ``type-mapping``.
-        stops: whether a type that the column cannot follow is an error.
-        quarantines: whether records with such a type are quarantined (`narrowed_columns`).
-        warns: whether the log reports such a type.
+        stops_job: whether a type that the column cannot follow is an error.
+        quarantines_narrowed: whether records with such a type are quarantined (`narrowed_columns`).
+        logs_warning: whether the log reports such a type.
         made_columns: computed column of the table → the source columns that decide its value.
     """
 
     options: MappingOptions = NO_MAPPING_OPTIONS
-    stops: bool = False
-    quarantines: bool = False
-    warns: bool = True
+    stops_job: bool = False
+    quarantines_narrowed: bool = False
+    logs_warning: bool = True
     made_columns: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 

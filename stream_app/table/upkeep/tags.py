@@ -325,7 +325,7 @@ def tag_rules(table: FileStoreTable) -> TagRules | None:
     return TagRules(
         period_rule=period_rule,
         delay_ms=delay_ms,
-        completes=options[TAG_AUTOMATIC_COMPLETION],
+        completes_periods=options[TAG_AUTOMATIC_COMPLETION],
         num_max=options[TAG_NUM_RETAINED_MAX],
     )
 

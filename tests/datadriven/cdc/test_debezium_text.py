@@ -93,7 +93,7 @@ class _Tables:
         )
         if keys:
             return message_format
-        last = InsertOnlyStep(quarantines=quarantines, ignores_deletes=ignores)
+        last = InsertOnlyStep(quarantines_non_inserts=quarantines, ignores_deletes=ignores)
         return message_format.with_steps({StepPlace.INSERTS_ONLY: last})
 
 

@@ -65,7 +65,7 @@ def a_table(path: Path, rng: random.Random, **options: str) -> list[Change]:
 def sorted_by(table: FileStoreTable, order: RowOrder, *partitions: str) -> list[str]:
     choice = PartitionChoice(partitions=tuple(map(partition_argument, partitions)))
     job = CompactionSettings(
-        table=table, choice=choice, full=True, follow=False, spark_settings={}, row_order=order
+        table=table, choice=choice, is_full=True, follow=False, spark_settings={}, row_order=order
     )
     return list(sort_partitions(job, CompactInCaller(table)))
 

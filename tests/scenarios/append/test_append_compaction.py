@@ -330,7 +330,7 @@ def test_one_compaction_can_be_listed_and_run_alone(
     units = planned(table, latest)
     assert len(units) == 2 * buckets
     partition = units[0].partition
-    requests = planned(table, latest, [BucketId(partition, 0)], full=True)
+    requests = planned(table, latest, [BucketId(partition, 0)], is_full=True)
     assert [request.partition for request in requests] == [partition] * buckets
     result = compact_bucket(table, requests[0])
     assert result.removed_files == requests[0].unit.files
@@ -381,7 +381,7 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     choice = PartitionChoice(partitions=({"dt": "a"},)).buckets(table, latest)
     compactor.state.follow_and_load(choice)
     compactor.coordinator.restrict({partition for partition, _ in choice})
-    planned = due_compactions(job, latest, choice, full=True)
+    planned = due_compactions(job, latest, choice, is_full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}
     assert compactor.compact_fully(choice) != []
     reports = compactor.published_compactions.take_reports()

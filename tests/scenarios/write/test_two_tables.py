@@ -137,7 +137,7 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -
     committer = tables.started(runner)
     run(committer, tables, 1)
     assert 0 not in runner.plans[1].tables
-    assert [reports(committer, index)[0].skipped for index in (0, 1)] == [True, False]
+    assert [reports(committer, index)[0].is_skipped for index in (0, 1)] == [True, False]
     assert [reports(committer, index)[0].counts.messages for index in (0, 1)] == [0, 1]
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 2)
     assert_right(tables)
@@ -167,7 +167,7 @@ def test_wherever_an_epoch_ends_it_is_finished_by_the_next_process(
             break
         again = tables.started(EpochHere())
         run(again, tables, 1)
-        finished_alone += [reports(again, table)[0].skipped for table in (0, 1)] == [True, False]
+        finished_alone += [reports(again, table)[0].is_skipped for table in (0, 1)] == [True, False]
         assert_right(tables)
     assert finished_alone >= 3
 

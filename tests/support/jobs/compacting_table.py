@@ -62,7 +62,7 @@ def compaction_of(
     settings = CompactionSettings(
         table=compacting,
         choice=choice or PartitionChoice(),
-        full=full,
+        is_full=full,
         follow=follow,
         spark_settings={},
     )

@@ -74,7 +74,7 @@ class Reports:
 
     def on_epoch(self, report: EpochReport) -> None:
         self.epochs.append(report)
-        if report.epoch == self.ends_at and not report.skipped:
+        if report.epoch == self.ends_at and not report.is_skipped:
             raise EndedError
 
     def on_idle_commit(self, report: IdleReport) -> None:
@@ -240,7 +240,7 @@ def _pipeline_of(table: FileStoreTable) -> Pipeline:
     decode = format_pipeline("debezium-json", setup)
     if schema.primary_keys:
         return decode
-    last = InsertOnlyStep(quarantines=True, ignores_deletes=False)
+    last = InsertOnlyStep(quarantines_non_inserts=True, ignores_deletes=False)
     return decode.with_steps({StepPlace.INSERTS_ONLY: last})
 
 

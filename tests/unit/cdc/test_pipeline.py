@@ -140,7 +140,7 @@ def test_bad_records_are_found_by_few_decodes(poisoned: int, seed: int) -> None:
 
 def test_errors_are_counted_behind_other_formats_too() -> None:
     failing = FailingDecoder(recursion, a_format(keys=()))
-    last = InsertOnlyStep(quarantines=True, ignores_deletes=True)
+    last = InsertOnlyStep(quarantines_non_inserts=True, ignores_deletes=True)
     decoder = Pipeline(failing, {StepPlace.INSERTS_ONLY: last})
     row = '{"id":3,"v":"x"}'
     values = [insert(1, POISON.decode()), insert(2), event("d", before=row), event("u", after=row)]

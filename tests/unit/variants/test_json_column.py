@@ -52,7 +52,9 @@ BROKEN = [
 def both_ways(texts: Sequence[str | None]) -> tuple[pa.Array, list[bool]]:
     """The values of machine code, and what failed, after a comparison with the other way."""
     column = pa.array(texts, pa.string())
-    quick, slow = (variants_of(column, compiled=is_compiled) for is_compiled in (True, False))
+    quick, slow = (
+        variants_of(column, uses_machine_code=is_compiled) for is_compiled in (True, False)
+    )
     failure_masks = [
         [False] * len(texts) if mask is None else mask.tolist() for mask in (quick[1], slow[1])
     ]

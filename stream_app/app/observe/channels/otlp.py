@@ -172,7 +172,7 @@ class EpochTracer(JobListener):
 
     def on_epoch(self, table: str, report: EpochReport) -> None:
         """Add a table's part to the trace of the epoch."""
-        if report.skipped:
+        if report.is_skipped:
             return
         with self._lock:
             if self._open_epoch is None or self._open_epoch.epoch != report.epoch:

@@ -230,7 +230,7 @@ class JobMetrics:
 
     def count_epoch(self, report: EpochReport) -> None:
         """Count a committed epoch."""
-        if report.skipped:
+        if report.is_skipped:
             return
         counts = report.counts
         for name, count in (

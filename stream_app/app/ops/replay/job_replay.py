@@ -101,7 +101,7 @@ def _record_replay(
         job_commit_user=epoch_log.query_id(),
         message_format=replace(settings, left_out_steps=LEFT_OUT_BY_REPLAY).pipeline(),
         unfiltered_format=replace(
-            settings, left_out_steps=LEFT_OUT_OF_LATER_CHANGES, restores=True
+            settings, left_out_steps=LEFT_OUT_OF_LATER_CHANGES, restores_values=True
         ).pipeline(),
         read=read_range,
         rules=settings.evolution,

@@ -104,7 +104,7 @@ def source_replay_pipeline(
         schema=table.schema,
         left_out_steps=LEFT_OUT_BY_CHECK,
         choice=None if choice == EVERY_SOURCE else choice,
-        restores=True,
+        restores_values=True,
         keeps_update_before=False,
         column_times=functools.partial(column_times, table),
     ).pipeline()

@@ -179,7 +179,7 @@ class BucketCoordinator:
             if manager.begun_compaction is not None or self.failures.must_wait(bucket_id):
                 later_buckets.add(bucket_id)
             else:
-                if manager.trigger_compaction(self.executor, local_ms=local_ms, full=True):
+                if manager.trigger_compaction(self.executor, local_ms=local_ms, is_full=True):
                     self._start_s[bucket_id] = self.age_clock.steady_seconds()
                 if manager.begun_compaction is None:
                     self.failures.forget(bucket_id)

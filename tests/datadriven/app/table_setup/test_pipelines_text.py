@@ -63,7 +63,9 @@ def test_each_caller_orders_the_steps_of_its_pipeline(tmp_path: Path) -> None:
 def _callers(config: AppConfig, table: FileStoreTable) -> dict[str, str]:
     choice = None if config.source.merge_shards else EVERY_SOURCE
     return {
-        "job": _step_names(job_pipeline(config.job_tables, table, choice=choice, restores=True)),
+        "job": _step_names(
+            job_pipeline(config.job_tables, table, choice=choice, restores_values=True)
+        ),
         "replay": _step_names(
             job_pipeline(config.job_tables, table, left_out_steps=LEFT_OUT_BY_REPLAY)
         ),

@@ -81,7 +81,7 @@ def array_of(values: list[Any], data_type: DataType) -> pa.Array:
     is_time = family_of(data_type) in (Family.DATE, Family.TIME, Family.TIMESTAMP)
     reading = ColumnReading(
         name="c", data_type=data_type, arrow_type=arrow_type(data_type), scale=data_type.scale,
-        encoding=Encoding.ISO if is_time else Encoding.TEXT, required=False, is_key=False,
+        encoding=Encoding.ISO if is_time else Encoding.TEXT, is_required=False, is_key=False,
     )  # fmt: skip
     parts = []
     for value in values:

@@ -72,7 +72,7 @@ class Bench:
         message_format = a_format(COLUMNS, keys)
         self.message_format: MessageFormat = message_format
         if not keys:
-            last = InsertOnlyStep(quarantines=True, ignores_deletes=False)
+            last = InsertOnlyStep(quarantines_non_inserts=True, ignores_deletes=False)
             self.message_format = message_format.with_steps({StepPlace.INSERTS_ONLY: last})
 
     def batch(self) -> pa.RecordBatch:

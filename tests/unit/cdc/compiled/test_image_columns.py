@@ -50,7 +50,7 @@ def reading(name: str, sql: str, encoding: Encoding) -> ColumnReading:
         arrow_type=arrow_schema(parse_columns(f"`{name}` {sql}")).field(0).type,
         encoding=encoding,
         scale=column.data_type.scale,
-        required=False,
+        is_required=False,
         is_key=False,
     )
 

@@ -24,7 +24,7 @@ READINGS = tuple(
         arrow_type=ARROW.field(column.name).type,
         encoding=Encoding.NUMBER,
         scale=0,
-        required=not column.data_type.nullable,
+        is_required=not column.data_type.nullable,
         is_key=column.name == "id",
     )
     for column in COLUMNS

@@ -175,10 +175,10 @@ def test_hashes_are_those_that_are_published() -> None:
 
 
 def test_keys_of_a_map_lie_in_bins() -> None:
-    assert hash_order([17, 2, 1, 0], computed=False).tolist() == [3, 0, 2, 1]
-    assert hash_order([17, 2, 1, 0], computed=True).tolist() == [3, 2, 0, 1]
+    assert hash_order([17, 2, 1, 0], is_computed=False).tolist() == [3, 0, 2, 1]
+    assert hash_order([17, 2, 1, 0], is_computed=True).tolist() == [3, 2, 0, 1]
     many = np.arange(1000)[::-1]
-    assert many[hash_order(many, computed=True)].tolist() == list(range(1000))
+    assert many[hash_order(many, is_computed=True)].tolist() == list(range(1000))
 
 
 def test_nan_is_one_value_and_the_greatest() -> None:
