@@ -106,12 +106,12 @@ class Span(NamedTuple):
 
     Attributes:
         position: the start of an image, an object or a list.
-        limit: the end of the message, or the start of its tail.
+        end: the end of the message, or the start of its tail.
         searches: the remaining number of searches for names.
     """
 
     position: int
-    limit: int
+    end: int
     searches: int
 
 

@@ -29,7 +29,7 @@ class HeadPositions(NamedTuple):
     """The positions of the images in n messages, whose tails the caller has found.
 
     Attributes:
-        starts, limits: int64 [n]; where each message begins in the data, and where its tail does.
+        starts, ends: int64 [n]; where each message begins in the data, and where its tail does.
         before_at, after_at: int64 [n]; the position of each image, or -1.
         marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.
@@ -37,7 +37,7 @@ class HeadPositions(NamedTuple):
     """
 
     starts: Int64s
-    limits: Int64s
+    ends: Int64s
     before_at: Int64s
     after_at: Int64s
     marks: Int64s
@@ -57,19 +57,19 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
     """
     image, stamp = 0, 0
     for row in range(len(heads.starts)):
-        start, limit = heads.starts[row], heads.limits[row]
+        start, end = heads.starts[row], heads.ends[row]
         heads.before_at[row] = heads.after_at[row] = -1
         heads.is_parsed[row] = False
         stamp += 2
-        if limit - start < _HEAD_MIN or word_at(start) != _BEFORE:
+        if end - start < _HEAD_MIN or word_at(start) != _BEFORE:
             continue
         if word_at(start + _WORD) & _TWO_BYTES != _BEFORE_END:
             continue
-        searches = limit - start + SEARCHES_PER_COLUMN * buffers.column_count
+        searches = end - start + SEARCHES_PER_COLUMN * buffers.column_count
         position, next_image, mark_sum = start + _BEFORE_SIZE, image, 0
         if byte_at(position) == OBJECT_START:
             before = parse_image(
-                Span(position, limit, searches), buffers, ImageRow(next_image, stamp)
+                Span(position, end, searches), buffers, ImageRow(next_image, stamp)
             )
             position, searches = before.position, before.searches
             if position < 0:
@@ -81,20 +81,20 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             position += _NULL_SIZE
         else:
             continue
-        if position + _AFTER_SIZE + _BRACES > limit or word_at(position) != _AFTER:
+        if position + _AFTER_SIZE + _BRACES > end or word_at(position) != _AFTER:
             continue
         if byte_at(position + _WORD) != COLON:
             continue
         position += _AFTER_SIZE
         if byte_at(position) == OBJECT_START:
             after = parse_image(
-                Span(position, limit, searches), buffers, ImageRow(next_image, stamp + 1)
+                Span(position, end, searches), buffers, ImageRow(next_image, stamp + 1)
             )
-            if after.position != limit:
+            if after.position != end:
                 continue
             heads.after_at[row] = next_image
             next_image, mark_sum = next_image + 1, mark_sum + after.unknown + after.missing
-        elif position + _NULL_SIZE != limit or word_at(position) & _FOUR_BYTES != _NULL:
+        elif position + _NULL_SIZE != end or word_at(position) & _FOUR_BYTES != _NULL:
             continue
         image = next_image
         heads.marks[row] = mark_sum
