@@ -118,11 +118,9 @@ def test_epochs_and_lag() -> None:
 def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
     """`rowkind.field` has made an insert of an update, and the writer refuses it."""
     refused = pa.record_batch({VALUE_KIND: pa.array([RowKind.INSERT], pa.int8())})
-    decode_counts = DecodeCounts(changes=1, kinds=(0, 0, 1, 0))
+    counts = DecodeCounts(changes=1, kinds=(0, 0, 1, 0))
     metrics = JobMetrics("db.t")
-    metrics.count_epoch(
-        EpochReport(epoch=0, counts=decode_counts.plus(counts_of_refused([refused])))
-    )
+    metrics.count_epoch(EpochReport(epoch=0, counts=counts.plus(counts_of_refused([refused]))))
     values = samples(metrics.registry)
     assert values["stream_app_records_total +I"] == 0
     assert values["stream_app_changes_total"] == 0
