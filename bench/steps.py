@@ -120,7 +120,7 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
     decode_format = shop_format(schema)
     json_lines = [_lines(batch) for batch in batches]
     read_options = pj.ReadOptions(use_threads=False, block_size=1 << 30)
-    decoded = [decode_format.decode(batch).changes.rows for batch in batches]
+    decoded_rows = [decode_format.decode(batch).changes.rows for batch in batches]
     parse_options = pj.ParseOptions(_message_schema(), unexpected_field_behavior="ignore")
     decode, parsing, routing = in_turns(
         runs,
@@ -130,12 +130,12 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
         ],
         lambda: [
             part.serialize()
-            for rows in decoded
+            for rows in decoded_rows
             for _, _, part in FixedBucketAssigner(schema).assign(rows)
         ],
     )
-    changes = sum(rows.num_rows for rows in decoded)
-    change_bytes = sum(rows.nbytes for rows in decoded)
+    changes = sum(rows.num_rows for rows in decoded_rows)
+    change_bytes = sum(rows.nbytes for rows in decoded_rows)
     steps = [
         Step(
             "decode",
@@ -158,15 +158,19 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
             routing.cpu_s / decode.cpu_s,
         ),
     ]
-    return [*steps, _write_step(folder, decoded, runs), _compact_step(folder, messages // 2, runs)]
+    return [
+        *steps,
+        _write_step(folder, decoded_rows, runs),
+        _compact_step(folder, messages // 2, runs),
+    ]
 
 
 def measure_write(messages: int, runs: int, folder: Path, *, profile: bool = False) -> Step:
     """Measure the step `write` alone."""
     pa.set_cpu_count(1)
     decode_format = shop_format(shop_schema())
-    decoded = [decode_format.decode(batch).changes.rows for batch in message_batches(messages)]
-    return _write_step(folder, decoded, runs, profile=profile)
+    decoded_rows = [decode_format.decode(batch).changes.rows for batch in message_batches(messages)]
+    return _write_step(folder, decoded_rows, runs, profile=profile)
 
 
 def goals(messages: int, runs: int, folder: Path) -> Iterator[Goal]:
@@ -176,11 +180,11 @@ def goals(messages: int, runs: int, folder: Path) -> Iterator[Goal]:
 
 
 def _write_step(
-    folder: Path, decoded: list[pa.RecordBatch], runs: int, *, profile: bool = False
+    folder: Path, decoded_rows: list[pa.RecordBatch], runs: int, *, profile: bool = False
 ) -> Step:
     table = create_or_open(fresh_folder(folder, "write"), shop_schema())
     parts: dict[BucketId, list[pa.RecordBatch]] = {}
-    for rows in decoded:
+    for rows in decoded_rows:
         for partition, bucket, part in bucket_assigner(table).assign(rows):
             parts.setdefault(BucketId(partition, bucket), []).append(part)
 
@@ -204,8 +208,8 @@ def _write_step(
     if profile:
         print_profile(write)
     writing, encoding = in_turns(runs, write, encode_all)
-    changes = sum(rows.num_rows for rows in decoded)
-    size = sum(rows.nbytes for rows in decoded)
+    changes = sum(rows.num_rows for rows in decoded_rows)
+    size = sum(rows.nbytes for rows in decoded_rows)
     return Step(
         "write",
         changes,
@@ -232,7 +236,7 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
         partition=bucket.partition,
         bucket=bucket.bucket,
         unit=CompactUnit(5, tuple(files), "bench"),
-        drop_deletes=True,
+        drops_deletes=True,
         max_level=5,
     )
     result = compact_bucket(table, request)
@@ -262,7 +266,7 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
 def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa.Table:
     """Decode a file, without a merge."""
     path = table.paths.data_file(*bucket, file)
-    names = key_value_file_schema(table.schema, thin=False).names
+    names = key_value_file_schema(table.schema, is_thin=False).names
     with pa.OSFile(path) as source:
         return pa.Table.from_batches(
             [batch for _, batch in numbered_batches(source, names, 65_536)]
@@ -271,7 +275,7 @@ def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa
 
 def encode(table: FileStoreTable, rows: pa.Table, folder: Path) -> None:
     """Encode a file's rows, without a sort."""
-    schema = key_value_file_schema(table.schema, thin=False)
+    schema = key_value_file_schema(table.schema, is_thin=False)
     rows = pa.Table.from_arrays(rows.columns, schema=schema)
     with pa.OSFile(str(folder / "encoded.parquet"), "wb") as sink:
         writer: pq.ParquetWriter = parquet_writer(sink, schema, table.options)

@@ -265,7 +265,7 @@ def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Me
     ]
     parse = parse_only(messages.column("value"), case.format)
     for decoder in decoders:
-        assert decoder.decode(messages).bad.num_rows == 0
+        assert decoder.decode(messages).bad_records.num_rows == 0
     # In turns, so that a busy machine slows all.
     arms: list[Callable[[], object]] = [
         parse,

@@ -338,8 +338,8 @@ def _measure(
             keep_update_before=True,
         ),
     )
-    decoded = decoder.decode(messages)
-    assert decoded.bad.num_rows == 0, decoded.bad.slice(0, 1).to_pylist()
+    bad_records = decoder.decode(messages).bad_records
+    assert bad_records.num_rows == 0, bad_records.slice(0, 1).to_pylist()
     times = []
     for _ in range(repeat):
         start_s = time.process_time()

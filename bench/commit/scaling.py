@@ -329,7 +329,7 @@ def compaction_ms(folder: Path) -> tuple[float, float]:
             partition=partition,
             bucket=bucket,
             unit=CompactUnit(5, live.files, "bench"),
-            drop_deletes=True,
+            drops_deletes=True,
             max_level=5,
         )
         for (partition, bucket), live in read_live_buckets(

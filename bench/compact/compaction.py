@@ -148,7 +148,7 @@ def full_compaction(files: tuple[DataFileMeta, ...]) -> CompactRequest:
         partition=BUCKET.partition,
         bucket=BUCKET.bucket,
         unit=CompactUnit(5, files, "bench"),
-        drop_deletes=True,
+        drops_deletes=True,
         max_level=5,
     )
 

@@ -91,7 +91,7 @@ class Bucket:
         self, cost: SimulatedCost, store: Store, reads: float, target_mb: float = 128.0
     ) -> float:
         """Return the dollars for each flush."""
-        rewritten_mb = (cost.writes - 1) * self.flush_mb
+        rewritten_mb = (cost.write_amplification - 1) * self.flush_mb
         # Assume a bucket between one of updates and one that grows threefold.
         size_mb = 2 * self.flush_mb * self.flushes
         puts = _puts(1, self.flush_mb, target_mb) + _puts(cost.compactions, rewritten_mb, target_mb)
@@ -134,7 +134,7 @@ def lines() -> Iterator[str]:
             costs = list(bucket.all_costs())
             lowest = min(bucket.dollars(cost, store, reads) for cost in costs)
             chosen_costs = [
-                min(costs, key=lambda cost: cost.writes),
+                min(costs, key=lambda cost: cost.write_amplification),
                 *(bucket.choice(freshness) for freshness in FRESHNESS),
             ]
             dollars = [bucket.dollars(cost, store, reads) for cost in chosen_costs]

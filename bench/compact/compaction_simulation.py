@@ -87,9 +87,9 @@ class SizeModel:
         return self._file(0, size, self.load.flush_bytes, (first, last), (number, number))
 
     def rewrite(
-        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+        self, sections: Sequence[Section], *, output_level: int, drops_deletes: bool
     ) -> WrittenFiles:
-        del drop_deletes  # the model has none
+        del drops_deletes  # the model has none
         input_files = tuple(file for section in sections for run in section for file in run.files)
         key_ranges = [(key_in(file.min_key), key_in(file.max_key)) for file in input_files]
         first, last = (

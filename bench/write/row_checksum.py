@@ -83,7 +83,7 @@ def lines(folder: Path, messages: int = MESSAGES, rounds: int = ROUNDS) -> Itera
         lambda: [row_hashes(rows, columns) for rows in row_batches], rounds
     )
     arrays_s = shortest_seconds(
-        lambda: [row_hashes(rows, columns, compiled=False) for rows in row_batches], rounds
+        lambda: [row_hashes(rows, columns, uses_machine_code=False) for rows in row_batches], rounds
     )
     # MD5 pads each text, and hashes blocks of 64 bytes.
     texts = [row_texts(rows, columns) for rows in row_batches]

@@ -119,7 +119,7 @@ class DecodedBatch:
     """The results of one batch of messages.
 
     Attributes:
-        bad: records of `BAD_RECORD_SCHEMA`, in source order.
+        bad_records: records of `BAD_RECORD_SCHEMA`, in source order.
         skipped_count: number of messages without a row: tombstones, heartbeats, transaction
             markers, schema changes, logical messages (op m), truncates.
         tables: name of a source table → the index of its first message with a row. The name is
@@ -140,7 +140,7 @@ class DecodedBatch:
     """
 
     changes: ChangeBatch
-    bad: pa.RecordBatch
+    bad_records: pa.RecordBatch
     skipped_count: int
     decoder_error_count: int = 0
     tables: Mapping[str, int] = field(default_factory=dict)
@@ -165,33 +165,39 @@ class DecodedBatch:
         if not reasons:
             return self
         is_good = ~np.isin(self.changes.message_indices, list(reasons))
-        bad = join_bad_records(self.bad, bad_records(messages, reasons))
-        return replace(self, changes=self.changes.where(is_good), bad=bad)
+        bad_records = join_bad_records(
+            self.bad_records, bad_records_with_reasons(messages, reasons)
+        )
+        return replace(self, changes=self.changes.where(is_good), bad_records=bad_records)
 
     def with_rows(self, rows: pa.RecordBatch) -> DecodedBatch:
         """Return the same batch, with other rows for the same messages."""
         return replace(self, changes=replace(self.changes, rows=rows))
 
 
-def results_in_batch(decoded: DecodedBatch, message_indices: Int32s) -> DecodedBatch:
+def results_in_batch(decoded_batch: DecodedBatch, message_indices: Int32s) -> DecodedBatch:
     """Return the results of some messages of a batch, with indices in that batch.
 
     Args:
         message_indices: int32 [m]; the indices of these messages in the batch.
     """
-    changes = decoded.changes
+    changes = decoded_batch.changes
     return replace(
-        decoded,
+        decoded_batch,
         changes=ChangeBatch(
             rows=changes.rows, message_indices=message_indices[changes.message_indices]
         ),
-        tables={name: int(message_indices[index]) for name, index in decoded.tables.items()},
-        drift=_sightings_in_batch(decoded.drift, message_indices),
-        violations=_sightings_in_batch(decoded.violations, message_indices),
-        schemas={key: int(message_indices[index]) for key, index in decoded.schemas.items()},
+        tables={
+            name: int(message_indices[index]) for name, index in decoded_batch.tables.items()
+        },
+        drift=_sightings_in_batch(decoded_batch.drift, message_indices),
+        violations=_sightings_in_batch(decoded_batch.violations, message_indices),
+        schemas={
+            key: int(message_indices[index]) for key, index in decoded_batch.schemas.items()
+        },
         last_truncate=None
-        if decoded.last_truncate is None
-        else int(message_indices[decoded.last_truncate]),
+        if decoded_batch.last_truncate is None
+        else int(message_indices[decoded_batch.last_truncate]),
     )
 
 
@@ -213,7 +219,7 @@ def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
     truncates = [part.last_truncate for part in (left, right) if part.last_truncate is not None]
     return DecodedBatch(
         changes=concat_changes(left.changes.rows.schema, [left.changes, right.changes]),
-        bad=pa.concat_batches([left.bad, right.bad]),
+        bad_records=pa.concat_batches([left.bad_records, right.bad_records]),
         skipped_count=left.skipped_count + right.skipped_count,
         decoder_error_count=left.decoder_error_count + right.decoder_error_count,
         tables=_first_indices(left.tables, right.tables),
@@ -282,7 +288,9 @@ def no_changes(schema: pa.Schema) -> ChangeBatch:
     return ChangeBatch(rows=no_rows, message_indices=np.empty(0, np.int32))
 
 
-def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:
+def bad_records_with_reasons(
+    messages: pa.RecordBatch, reasons: Mapping[int, str]
+) -> pa.RecordBatch:
     """Return the bad records of `reasons` in source order, as `BAD_RECORD_SCHEMA`.
 
     Args:

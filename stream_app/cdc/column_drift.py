@@ -122,7 +122,7 @@ class DriftRefusal:
     """The reason why a record is not stored, and whether it stops the job."""
 
     reason: str
-    stops: bool
+    stops_job: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class ColumnPolicy:
             )
             if names and reaction in _REFUSING_REACTIONS
         ]
-        return min(refusals, key=lambda refusal: not refusal.stops, default=None)
+        return min(refusals, key=lambda refusal: not refusal.stops_job, default=None)
 
     def reported(
         self, sightings: Mapping[DriftedColumn, Sighting]

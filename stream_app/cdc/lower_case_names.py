@@ -124,7 +124,7 @@ class LowerCaseFormat:
             part = self._decode_table(origin, messages.take(pa.array(indices)))
             parts.append(results_in_batch(part, indices.astype(np.int32)))
         joined_batch = functools.reduce(join_results, parts)
-        return replace(joined_batch, bad=joined_batch.bad.sort_by(BAD_RECORD_ORDER))
+        return replace(joined_batch, bad_records=joined_batch.bad_records.sort_by(BAD_RECORD_ORDER))
 
     def _decode_table(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode one source table's messages up to a new spelling, then continue from there."""
@@ -136,12 +136,16 @@ class LowerCaseFormat:
             self._learn(spelling_of, messages, 0, ())
         while True:
             unread_messages = messages.slice(start)
-            decoded = self._decode_by_spelling(spelling_of, unread_messages)
-            row, names = self._find_new_spelling(spelling_of, unread_messages, decoded)
+            decoded_batch = self._decode_by_spelling(spelling_of, unread_messages)
+            row, names = self._find_new_spelling(spelling_of, unread_messages, decoded_batch)
             if row is not None:
-                decoded = self._decode_by_spelling(spelling_of, unread_messages.slice(0, row))
-            decoded = results_in_batch(decoded, np.arange(start, messages.num_rows, dtype=np.int32))
-            joined_batch = decoded if joined_batch is None else join_results(joined_batch, decoded)
+                decoded_batch = self._decode_by_spelling(spelling_of, unread_messages.slice(0, row))
+            decoded_batch = results_in_batch(
+                decoded_batch, np.arange(start, messages.num_rows, dtype=np.int32)
+            )
+            joined_batch = (
+                decoded_batch if joined_batch is None else join_results(joined_batch, decoded_batch)
+            )
             if row is None:
                 return joined_batch
             tried_names = tried_names if row == 0 else set()
@@ -151,7 +155,7 @@ class LowerCaseFormat:
             start += row
 
     def _find_new_spelling(
-        self, spelling_of: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
+        self, spelling_of: Mapping[str, str], messages: pa.RecordBatch, decoded_batch: DecodedBatch
     ) -> tuple[int | None, list[str]]:
         """Return the index of the first message with new spellings, and these spellings.
 
@@ -160,10 +164,10 @@ class LowerCaseFormat:
         """
         first_rows: dict[str, int] = {
             name: sighting.first_index
-            for (kind, name), sighting in decoded.drift.items()
+            for (kind, name), sighting in decoded_batch.drift.items()
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
         }
-        bad_offsets = decoded.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
+        bad_offsets = decoded_batch.bad_records.column("offset").slice(0, BAD_DESCRIBED_MAX)
         for row in pc.index_in(bad_offsets, messages.column("offset")).to_pylist():
             for name in self._column_names(messages, row):
                 known_name = spelling_of.get(name.lower(), name)
@@ -193,14 +197,14 @@ class LowerCaseFormat:
     def _decode_by_spelling(
         self, spelling_of: Mapping[str, str], messages: pa.RecordBatch
     ) -> DecodedBatch:
-        decoded = self._format(spelling_of).decode(messages)
+        decoded_batch = self._format(spelling_of).decode(messages)
         schema = schema_of_changes(self.setup.arrow_schema)
-        rows = pa.RecordBatch.from_arrays(decoded.changes.rows.columns, schema=schema)
+        rows = pa.RecordBatch.from_arrays(decoded_batch.changes.rows.columns, schema=schema)
         drift = {
             (kind, name if kind is DriftKind.UNKNOWN else name.lower()): sighting
-            for (kind, name), sighting in decoded.drift.items()
+            for (kind, name), sighting in decoded_batch.drift.items()
         }
-        return replace(decoded.with_rows(rows), drift=drift)
+        return replace(decoded_batch.with_rows(rows), drift=drift)
 
     def _format(self, spelling_of: Mapping[str, str]) -> MessageFormat:
         """Return the format for one spelling of the columns, which it makes once."""

@@ -39,7 +39,7 @@ class MessageFormat(Protocol):
 
         Raises:
             SourceError: a message that stops the job, e.g. a TRUNCATE by default. Messages that
-                merely cannot be decoded come back in `DecodedBatch.bad`.
+                merely cannot be decoded come back in `DecodedBatch.bad_records`.
         """
         ...
 
@@ -75,14 +75,14 @@ class Notice:
     """A finding in the first messages; `fix` is the user's remedy.
 
     Attributes:
-        stops: whether the job stops at one of these messages; otherwise later messages may be
+        stops_job: whether the job stops at one of these messages; otherwise later messages may be
             wrong.
     """
 
     problem: str
     where: str
     fix: str
-    stops: bool = False
+    stops_job: bool = False
 
 
 class SourceSurvey(Protocol):

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import (
     DecodedBatch,
-    bad_records,
+    bad_records_with_reasons,
     join_results,
     no_changes,
     results_in_batch,
@@ -75,7 +75,7 @@ class StepPlace(IntEnum):
 class Step(Protocol):
     """A step that adapts the results of a batch of messages. Can be pickled."""
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch, /) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch, /) -> DecodedBatch:
         """Process each message independently: no result depends on another message.
 
         Args:
@@ -138,9 +138,12 @@ class Pipeline:
         # Outside of `except`: after a MemoryError, the error's frames must not hold their memory.
         if messages.num_rows == 1:
             schema = self._decode_with_steps(messages.slice(0, 0)).changes.rows.schema
-            bad = bad_records(messages, {0: reason})
+            bad_records = bad_records_with_reasons(messages, {0: reason})
             return DecodedBatch(
-                changes=no_changes(schema), bad=bad, skipped_count=0, decoder_error_count=1
+                changes=no_changes(schema),
+                bad_records=bad_records,
+                skipped_count=0,
+                decoder_error_count=1,
             )
         half = messages.num_rows // 2
         left, right = (
@@ -150,10 +153,10 @@ class Pipeline:
         return join_results(left, results_in_batch(right, right_index))
 
     def _decode_with_steps(self, messages: pa.RecordBatch) -> DecodedBatch:
-        decoded = self.decoder.decode(messages)
+        decoded_batch = self.decoder.decode(messages)
         for step in self.steps.values():
-            decoded = step(decoded, messages)
-        return decoded
+            decoded_batch = step(decoded_batch, messages)
+        return decoded_batch
 
 
 def _decoder_failure(error: Exception) -> str:

@@ -34,7 +34,7 @@ class FileStorePathFactory:
 
     Attributes:
         root: the table's folder.
-        default_name, legacy_name: the options ``partition.default-name``, ``.legacy-name``.
+        default_name, uses_legacy_names: the options ``partition.default-name``, ``.legacy-name``.
         index_in_bucket: ``index-file-in-data-file-dir``; stream_app reads such tables, but does not
             write them.
         data_folder: the folder of partitions below the root (``data-file.path-directory``).
@@ -43,7 +43,7 @@ class FileStorePathFactory:
     root: str
     partition_type: RowType
     default_name: str
-    legacy_name: bool
+    uses_legacy_names: bool
     index_in_bucket: bool = False
     data_folder: str = ""
 
@@ -95,7 +95,7 @@ class FileStorePathFactory:
             values,
             self.partition_type,
             default_name=self.default_name,
-            legacy_name=self.legacy_name,
+            uses_legacy_names=self.uses_legacy_names,
         )
 
     def partition_folder(self, partition: bytes) -> str:

@@ -129,13 +129,13 @@ def arrow_schema(row_type: RowType) -> pa.Schema:
     )
 
 
-def key_value_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
+def key_value_file_schema(schema: TableSchema, *, is_thin: bool) -> pa.Schema:
     """Return the Arrow schema of a key-value data or changelog file.
 
     Args:
-        thin: whether to omit the ``_KEY_`` columns (``data-file.thin-mode``).
+        is_thin: whether to omit the ``_KEY_`` columns (``data-file.thin-mode``).
     """
-    keys = () if thin else schema.key_type.fields
+    keys = () if is_thin else schema.key_type.fields
     return pa.schema(
         [
             *(

@@ -39,20 +39,20 @@ _PLAIN_FLOAT_MIN, _PLAIN_FLOAT_MAX = 1e-3, 1e7
 
 
 def partition_path(
-    values: Sequence[object], partition_type: RowType, *, default_name: str, legacy_name: bool
+    values: Sequence[object], partition_type: RowType, *, default_name: str, uses_legacy_names: bool
 ) -> str:
     """Return the folder below the table's, without a final slash; empty without partitions.
 
     Args:
         values: values in the convention of `binary_row`.
         default_name: ``partition.default-name``, the name of null, empty and blank values.
-        legacy_name: ``partition.legacy-name``; by default a DATE is named by its day number.
+        uses_legacy_names: ``partition.legacy-name``; by default a DATE is named by its day number.
 
     Raises:
         UnsupportedTableError: Paimon's name for such a column differs between machines.
     """
     spec = partition_spec(
-        values, partition_type, default_name=default_name, legacy_name=legacy_name
+        values, partition_type, default_name=default_name, uses_legacy_names=uses_legacy_names
     )
     return spec_path(spec)
 
@@ -63,12 +63,14 @@ def spec_path(spec: Mapping[str, str]) -> str:
 
 
 def partition_spec(
-    values: Sequence[object], partition_type: RowType, *, default_name: str, legacy_name: bool
+    values: Sequence[object], partition_type: RowType, *, default_name: str, uses_legacy_names: bool
 ) -> dict[str, str]:
     """Return column → value as text; arguments and errors as `partition_path`."""
     spec = {}
     for value, field in zip(values, partition_type, strict=True):
-        text = "" if value is None else _named_text(value, field, legacy_name=legacy_name)
+        text = (
+            "" if value is None else _named_text(value, field, uses_legacy_names=uses_legacy_names)
+        )
         spec[field.name] = default_name if _JAVA_BLANK.fullmatch(text) else text
     return spec
 
@@ -80,7 +82,7 @@ def value_texts(values: Sequence[object], partition_type: RowType) -> list[str |
         UnsupportedTableError: as `partition_path`.
     """
     return [
-        None if value is None else _named_text(value, field, legacy_name=False)
+        None if value is None else _named_text(value, field, uses_legacy_names=False)
         for value, field in zip(values, partition_type, strict=True)
     ]
 
@@ -94,44 +96,46 @@ def _escape(text: str) -> str:
     return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
-def _named_text(value: object, field: DataField, *, legacy_name: bool) -> str:
+def _named_text(value: object, field: DataField, *, uses_legacy_names: bool) -> str:
     root = field.data_type.root
-    if root in BINARY_ROOTS or (root is TypeRoot.TIMESTAMP_LTZ and not legacy_name):
+    if root in BINARY_ROOTS or (root is TypeRoot.TIMESTAMP_LTZ and not uses_legacy_names):
         raise UnsupportedTableError(
             f"the partition column {field.name!r} is {field.data_type}, whose directory name "
             "depends on the machine that writes it",
             fix="partition by a STRING or INT column",
         )
-    return partition_value_text(value, field.data_type, legacy_name=legacy_name)
+    return partition_value_text(value, field.data_type, uses_legacy_names=uses_legacy_names)
 
 
-def partition_value_text(value: object, data_type: DataType, *, legacy_name: bool) -> str:
+def partition_value_text(value: object, data_type: DataType, *, uses_legacy_names: bool) -> str:
     """Return the text to which Paimon casts a value; a TIMESTAMP_LTZ is in UTC.
 
     Args:
         value: a value in the convention of `binary_row`, not None.
-        legacy_name: whether to format as Java prints the object, DATE and TIME as numbers. Bytes,
-            for which Java prints an address, become hexadecimal digits.
+        uses_legacy_names: whether to format as Java prints the object, DATE and TIME as numbers.
+            Bytes, for which Java prints an address, become hexadecimal digits.
     """
     root = data_type.root
     if root in BINARY_ROOTS:
         assert isinstance(value, bytes), value
-        return value.hex() if legacy_name else value.decode(errors="replace")
+        return value.hex() if uses_legacy_names else value.decode(errors="replace")
     if root is TypeRoot.BOOLEAN:
         return "true" if value else "false"
     if root in FLOAT_ROOTS:
         assert isinstance(value, float), value
-        return _java_float_text(value, single=root is TypeRoot.FLOAT)
+        return _java_float_text(value, is_single_precision=root is TypeRoot.FLOAT)
     if root is TypeRoot.DECIMAL:
         assert isinstance(value, decimal.Decimal), value
         return f"{scaled_decimal(unscaled_decimal(value, data_type.scale), data_type.scale):f}"
-    if root in TIMESTAMP_ROOTS or (root in (TypeRoot.DATE, TypeRoot.TIME) and not legacy_name):
+    if root in TIMESTAMP_ROOTS or (
+        root in (TypeRoot.DATE, TypeRoot.TIME) and not uses_legacy_names
+    ):
         assert isinstance(value, int), value
-        return _temporal_text(value, data_type, legacy_name=legacy_name)
+        return _temporal_text(value, data_type, uses_legacy_names=uses_legacy_names)
     return str(value)
 
 
-def _temporal_text(value: int, data_type: DataType, *, legacy_name: bool) -> str:
+def _temporal_text(value: int, data_type: DataType, *, uses_legacy_names: bool) -> str:
     if data_type.root is TypeRoot.DATE:
         return _date_text(value)
     if data_type.root is TypeRoot.TIME:
@@ -139,7 +143,7 @@ def _temporal_text(value: int, data_type: DataType, *, legacy_name: bool) -> str
     day, nanos = divmod(value, _NANOS_OF_DAY)
     second, fraction = divmod(nanos, _NANOS_OF_SECOND)
     clock = f"{second // 3600:02}:{second // 60 % 60:02}"
-    if legacy_name:
+    if uses_legacy_names:
         # Java's LocalDateTime omits trailing groups that are zero.
         if second % 60 or fraction:
             clock += f":{second % 60:02}"
@@ -174,13 +178,13 @@ def _time_text(time_ms: int, precision: int) -> str:
     return f"{text}.{f'{fraction:03}'[:precision].rstrip('0') or '0'}"
 
 
-def _java_float_text(value: float, *, single: bool) -> str:
+def _java_float_text(value: float, *, is_single_precision: bool) -> str:
     """Format a float as Java does, with the shortest digits: ``1.5``, ``1.0E20``, ``-Infinity``."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    typed_value = np.float32(value) if single else np.float64(value)
+    typed_value = np.float32(value) if is_single_precision else np.float64(value)
     if value == 0 or _PLAIN_FLOAT_MIN <= abs(value) < _PLAIN_FLOAT_MAX:
         return np.format_float_positional(typed_value, unique=True, trim="0")
     mantissa, _, exponent = np.format_float_scientific(

@@ -99,17 +99,19 @@ def message_batch(
 
 def copy_cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
     """Return binary cells, copied from these addresses; the address 0 is a null."""
-    valid = addresses != 0
-    if valid.all():
+    has_address = addresses != 0
+    if has_address.all():
         return _copy_each(addresses, lengths)
-    if not valid.any():
+    if not has_address.any():
         return pa.nulls(len(addresses), pa.binary())
     # A null is an empty cell at the address of its neighbour, and a bit.
-    nearest = np.maximum.accumulate(np.where(valid, np.arange(len(valid)), np.argmax(valid)))
-    cells = _copy_each(addresses[nearest], np.where(valid, lengths, 0))
-    bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    nearest = np.maximum.accumulate(
+        np.where(has_address, np.arange(len(has_address)), np.argmax(has_address))
+    )
+    cells = _copy_each(addresses[nearest], np.where(has_address, lengths, 0))
+    bits = pa.py_buffer(np.packbits(has_address, bitorder="little"))
     return pa.Array.from_buffers(
-        pa.binary(), len(cells), [bits, *cells.buffers()[1:]], int((~valid).sum())
+        pa.binary(), len(cells), [bits, *cells.buffers()[1:]], int((~has_address).sum())
     )
 
 

@@ -91,7 +91,7 @@ class _Progress:
         has_asked: whether the reader has asked the broker for the end at this offset.
     """
 
-    target: OffsetRange
+    offset_range: OffsetRange
     next_offset: int
     reached_s: float
     is_at_end: bool = False
@@ -176,12 +176,14 @@ class RangeReader:
         self._client.stop(target.topic, target.partition)
 
     def _read_first_range(self) -> Iterator[pa.RecordBatch]:
-        target = self._started_ranges[0]
-        progress = _Progress(target, target.start, self._clock.steady_seconds())
-        while progress.next_offset < target.end:
-            message_count = min(self._batch_size, target.end - progress.next_offset)
+        offset_range = self._started_ranges[0]
+        progress = _Progress(offset_range, offset_range.start, self._clock.steady_seconds())
+        while progress.next_offset < offset_range.end:
+            message_count = min(self._batch_size, offset_range.end - progress.next_offset)
             pointers = np.empty(message_count, np.int64)
-            count = self._client.consume(target.topic, target.partition, pointers, wait_ms=_WAIT_MS)
+            count = self._client.consume(
+                offset_range.topic, offset_range.partition, pointers, wait_ms=_WAIT_MS
+            )
             if count:
                 self._has_answered = True
                 batch = self._take_batch(pointers[:count], progress)
@@ -207,7 +209,7 @@ class RangeReader:
                 now_s = self._clock.steady_seconds()
                 self._check_gaps(range_fields.offsets, progress)
                 stamps = self._timestamp_reader.timestamps(pointers[is_in_range])
-                batch = message_batch(*progress.target.kafka_partition, range_fields, stamps)
+                batch = message_batch(*progress.offset_range.kafka_partition, range_fields, stamps)
                 batch = self._header_mover.prepend(batch, pointers[is_in_range])
                 progress.advance(int(range_fields.offsets[-1]) + 1, now_s)
             self._judge_other_messages(fields, progress)
@@ -217,28 +219,28 @@ class RangeReader:
 
     def _judge_other_messages(self, fields: MessageFields, progress: _Progress) -> None:
         """Handle everything else that arrives: the range's end, later messages, and errors."""
-        now_s, target = self._clock.steady_seconds(), progress.target
-        is_later = (fields.errors == 0) & (fields.offsets >= target.end)
+        now_s, offset_range = self._clock.steady_seconds(), progress.offset_range
+        is_later = (fields.errors == 0) & (fields.offsets >= offset_range.end)
         later_messages = np.flatnonzero(is_later).tolist()
         for index in np.flatnonzero(fields.errors).tolist():  # one or two, at an end
             if later_messages and index > later_messages[0]:
                 break
             code, offset = int(fields.errors[index]), int(fields.offsets[index])
             if code == KafkaCode.PARTITION_EOF:
-                if offset >= target.end:
+                if offset >= offset_range.end:
                     self._check_tail(progress)
-                progress.advance(min(offset, target.end), now_s)
-                progress.is_at_end = progress.next_offset < target.end
+                progress.advance(min(offset, offset_range.end), now_s)
+                progress.is_at_end = progress.next_offset < offset_range.end
             elif code in (KafkaCode.AUTO_OFFSET_RESET, KafkaCode.OFFSET_OUT_OF_RANGE):
                 self._skip_gap(progress)
                 return
             elif code in GONE_CODES:
                 progress.last_error = self._client.text(code)
             else:
-                raise self._failure(target, code)
+                raise self._failure(offset_range, code)
         if later_messages:
             self._check_tail(progress)
-            progress.advance(target.end, now_s)
+            progress.advance(offset_range.end, now_s)
 
     def _check_gaps(self, offsets: Int64s, progress: _Progress) -> None:
         """Check that skipped offsets still exist; else messages at them may be lost."""
@@ -249,56 +251,58 @@ class RangeReader:
         self._check_passed(int(expected_offsets[index]), int(offsets[index]), progress)
 
     def _check_tail(self, progress: _Progress) -> None:
-        if progress.next_offset < progress.target.end:
-            self._check_passed(progress.next_offset, progress.target.end, progress)
+        if progress.next_offset < progress.offset_range.end:
+            self._check_passed(progress.next_offset, progress.offset_range.end, progress)
 
     def _check_passed(self, start: int, end: int, progress: _Progress) -> None:
-        target = progress.target
-        oldest = self._client.known_start(target.topic, target.partition)
+        offset_range = progress.offset_range
+        oldest = self._client.known_start(offset_range.topic, offset_range.partition)
         if oldest > start:
-            self._report_loss(target, start, min(oldest, end), f"the partition begins at {oldest}")
+            self._report_loss(
+                offset_range, start, min(oldest, end), f"the partition begins at {oldest}"
+            )
 
     def _skip_gap(self, progress: _Progress) -> None:
         """Skip an offset that the partition lacks, to the part of the range that it has."""
-        target = progress.target
-        oldest_offset, newest_offset = self._watermarks(target)
+        offset_range = progress.offset_range
+        oldest_offset, newest_offset = self._watermarks(offset_range)
         available = f"the partition has the offsets {oldest_offset} to {newest_offset}"
-        if progress.next_offset >= newest_offset or oldest_offset >= target.end:
-            self._skip_lost(progress, target.end, available)
+        if progress.next_offset >= newest_offset or oldest_offset >= offset_range.end:
+            self._skip_lost(progress, offset_range.end, available)
             return
         offset = max(oldest_offset, progress.next_offset)
         if offset > progress.next_offset or progress.has_restarted:
             # If the offset exists after all, the topic was recreated in between.
             self._skip_lost(progress, offset, available)
         progress.has_restarted = True  # the error may be of an earlier start of this partition
-        self._client.stop(target.topic, target.partition)
-        self._client.start(target.topic, target.partition, offset)
+        self._client.stop(offset_range.topic, offset_range.partition)
+        self._client.start(offset_range.topic, offset_range.partition, offset)
 
     def _skip_lost(self, progress: _Progress, offset: int, available: str) -> None:
-        self._report_loss(progress.target, progress.next_offset, offset, available)
+        self._report_loss(progress.offset_range, progress.next_offset, offset, available)
         progress.advance(offset, self._clock.steady_seconds())
 
-    def _report_loss(self, target: OffsetRange, start: int, end: int, available: str) -> None:
+    def _report_loss(self, offset_range: OffsetRange, start: int, end: int, available: str) -> None:
         problem = (
-            f"the records at offsets {start} to {end} of {target.topic}/{target.partition} cannot "
-            f"be read: {available}"
+            f"the records at offsets {start} to {end} of "
+            f"{offset_range.topic}/{offset_range.partition} cannot be read: {available}"
         )
         if self.settings.fails_on_loss:
             raise WrongSourceError(
                 problem,
-                where=str(target),
+                where=str(offset_range),
                 fix="check whether the topic's retention.ms is too short, or whether the topic was "
                 "recreated; to continue without them, set source.fail-on-data-loss = false",
             )
         _LOG.warning("%s; going on without them", problem)
 
-    def _watermarks(self, target: OffsetRange) -> tuple[int, int]:
-        watermarks = self._client.watermarks(target.topic, target.partition, timeout_ms=_ANSWER_MS)
+    def _watermarks(self, offset_range: OffsetRange) -> tuple[int, int]:
+        watermarks = self._client.watermarks(*offset_range.kafka_partition, timeout_ms=_ANSWER_MS)
         if isinstance(watermarks, int):
             for code, text in self._client.take_errors():
                 if code in LOGIN_CODES:
-                    raise refused_login_error(text, str(target), "executors")
-            raise self._failure(target, watermarks)
+                    raise refused_login_error(text, str(offset_range), "executors")
+            raise self._failure(offset_range, watermarks)
         return watermarks
 
     def _check_patience(self, progress: _Progress) -> None:
@@ -306,12 +310,12 @@ class RangeReader:
         for code, text in self._client.take_errors():
             progress.last_error = text
             if code in LOGIN_CODES and not self._has_answered:
-                raise refused_login_error(text, str(progress.target), "executors")
+                raise refused_login_error(text, str(progress.offset_range), "executors")
         waited_s = self._clock.steady_seconds() - progress.reached_s
         fails_after_s = self.settings.fails_after_s
         if fails_after_s is not None and waited_s > fails_after_s:
             problem = f"Kafka delivered nothing for {waited_s:.0f} s"
-            raise SourceError(problem, where=str(progress.target), fix=SEE_BROKERS)
+            raise SourceError(problem, where=str(progress.offset_range), fix=SEE_BROKERS)
         if waited_s > self.settings.timeout_s:
             self._give_up(progress, waited_s)
         elif waited_s > self.settings.tail_timeout_s and progress.is_at_end:
@@ -321,36 +325,38 @@ class RangeReader:
         if progress.has_asked:
             return
         progress.has_asked = True
-        target = progress.target
-        watermarks = self._client.watermarks(target.topic, target.partition, timeout_ms=_ANSWER_MS)
+        offset_range = progress.offset_range
+        watermarks = self._client.watermarks(*offset_range.kafka_partition, timeout_ms=_ANSWER_MS)
         if not isinstance(watermarks, int) and watermarks[1] <= progress.next_offset:
-            self._skip_lost(progress, target.end, f"the partition ends at {watermarks[1]}")
+            self._skip_lost(progress, offset_range.end, f"the partition ends at {watermarks[1]}")
 
     def _give_up(self, progress: _Progress, waited_s: float) -> None:
         """Count a deleted partition as lost, but only after the timeout.
 
         A broker that starts, or has just created the topic, does not know the partition either.
         """
-        target = progress.target
-        watermarks = self._client.watermarks(target.topic, target.partition, timeout_ms=_ANSWER_MS)
+        offset_range = progress.offset_range
+        watermarks = self._client.watermarks(*offset_range.kafka_partition, timeout_ms=_ANSWER_MS)
         if watermarks in GONE_CODES:
-            self._skip_lost(progress, target.end, f"{target.topic}/{target.partition} is gone")
+            self._skip_lost(
+                progress, offset_range.end, f"{offset_range.topic}/{offset_range.partition} is gone"
+            )
             return
         cause = f"; the last error was: {progress.last_error}" if progress.last_error else ""
         raise SourceError(
             f"Kafka delivered nothing at offset {progress.next_offset} for {waited_s:.0f} s{cause}",
-            where=str(target),
+            where=str(offset_range),
             fix=SEE_BROKERS,
         )
 
-    def _failure(self, target: OffsetRange, code: int) -> SourceError:
-        text, where = self._client.text(code), str(target)
+    def _failure(self, offset_range: OffsetRange, code: int) -> SourceError:
+        text, where = self._client.text(code), str(offset_range)
         if code == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-            return forbidden_read_error(target.topic, text, where)
+            return forbidden_read_error(offset_range.topic, text, where)
         if code in GONE_CODES:
             return WrongSourceError(
-                f"the broker has no partition {target.partition} of a topic {target.topic} "
-                f"({text})",
+                f"the broker has no partition {offset_range.partition} of a topic "
+                f"{offset_range.topic} ({text})",
                 where=where,
                 fix="check whether the topic was deleted, and correct the names of the topics",
             )
@@ -359,7 +365,7 @@ class RangeReader:
 
 def _mask_of_range(fields: MessageFields, progress: _Progress) -> Bools:
     offsets = fields.offsets
-    is_in_range: Bools = (offsets >= progress.next_offset) & (offsets < progress.target.end)
+    is_in_range: Bools = (offsets >= progress.next_offset) & (offsets < progress.offset_range.end)
     is_in_range &= fields.errors == 0
     highest = np.maximum.accumulate(np.where(is_in_range, offsets, -1))
     is_in_range[1:] &= offsets[1:] > highest[:-1]  # leaves out an offset that comes again

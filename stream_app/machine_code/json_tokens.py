@@ -6,8 +6,8 @@ That reader judges blanks between a name and its colon, unpaired UTF-16 surrogat
 more than `DEPTH_MAX` levels.
 
 Each loop ends at a quote or at a byte that is not a digit. The caller ensures that the last 16
-bytes of the data contain both, and compares the returned position with its limit. So no function
-reads beyond the data, and each byte is read once.
+bytes of the data contain both, and compares the returned position with the message's end. So no
+function reads beyond the data, and each byte is read once.
 """
 
 from __future__ import annotations
@@ -161,9 +161,9 @@ def size_of(code: int) -> int:
 
 
 @compiled
-def blank_end(position: int, limit: int) -> int:
+def blank_end(position: int, end: int) -> int:
     """Return the position after blanks: spaces, tabs and line ends."""
-    while position < limit and byte_at(position) in (SPACE, TAB, LINE_FEED, RETURN):
+    while position < end and byte_at(position) in (SPACE, TAB, LINE_FEED, RETURN):
         position += 1
     return position
 
@@ -278,21 +278,21 @@ def name_end(position: int) -> int:
 
 
 @compiled
-def value_end(position: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state machine
-    """Return the position after any value, which may be beyond the limit."""
+def value_end(position: int, end: int) -> int:  # noqa: C901, PLR0912 - a state machine
+    """Return the position after any value, which may be beyond the end."""
     object_bits, depth = np.uint64(0), 0  # a bit for each open bracket: 1 for an object's
     bit = np.uint64(1)
-    while position < limit:
+    while position < end:
         byte = byte_at(position)
         if byte in (OBJECT_START, ARRAY_START):
             if depth == DEPTH_MAX:
                 return DECLINED
             is_object = byte == OBJECT_START
-            position = blank_end(position + 1, limit)
+            position = blank_end(position + 1, end)
             if byte_at(position) != (OBJECT_END if is_object else ARRAY_END):
                 object_bits, depth = object_bits << bit | np.uint64(is_object), depth + 1
                 if is_object:
-                    position = _inner_name_end(position, limit)
+                    position = _inner_name_end(position, end)
                     if position < 0:
                         return DECLINED
                 continue
@@ -302,25 +302,25 @@ def value_end(position: int, limit: int) -> int:  # noqa: C901, PLR0912 - a stat
             if position < 0:
                 return DECLINED
         while depth:
-            position = blank_end(position, limit)
-            if position >= limit or byte_at(position) not in (OBJECT_END, ARRAY_END):
+            position = blank_end(position, end)
+            if position >= end or byte_at(position) not in (OBJECT_END, ARRAY_END):
                 break
             if byte_at(position) != (OBJECT_END if object_bits & bit else ARRAY_END):
                 return DECLINED
             object_bits, depth, position = object_bits >> bit, depth - 1, position + 1
         if depth == 0:
             return position
-        if position >= limit or byte_at(position) != COMMA:
+        if position >= end or byte_at(position) != COMMA:
             return DECLINED
-        position = blank_end(position + 1, limit)
+        position = blank_end(position + 1, end)
         if object_bits & bit:
-            position = _inner_name_end(position, limit)
+            position = _inner_name_end(position, end)
             if position < 0:
                 return DECLINED
     return DECLINED
 
 
 @compiled
-def _inner_name_end(position: int, limit: int) -> int:
-    end = name_end(position)
-    return blank_end(end, limit) if end > 0 else DECLINED
+def _inner_name_end(position: int, end: int) -> int:
+    colon_end = name_end(position)
+    return blank_end(colon_end, end) if colon_end > 0 else DECLINED

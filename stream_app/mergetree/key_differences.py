@@ -80,23 +80,24 @@ class Differences:
             is_same &= pc.or_(is_equal, are_null).to_numpy(zero_copy_only=False)
         return is_same
 
-    def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
-        """Return added and changed rows in key order; `keep_deletes` adds removed rows as -D."""
-        removed = self.removed_indices if keep_deletes else self.removed_indices[:0]
+    def rows(self, *, keeps_deletes: bool) -> pa.RecordBatch:
+        """Return added and changed rows in key order; `keeps_deletes` adds removed rows as -D."""
+        removed = self.removed_indices if keeps_deletes else self.removed_indices[:0]
         row_indices = np.concatenate((self.added_indices, self.changed_indices, removed))
         row_kinds = self._kinds()[row_indices]
         row_kinds[len(row_indices) - len(removed) :] = int(RowKind.DELETE)
         return self._take(row_indices, row_kinds)
 
-    def changelog(self, updates: Bools | None = None) -> pa.RecordBatch:
+    def changelog(self, has_update: Bools | None = None) -> pa.RecordBatch:
         """Return the changes from the first side to the second in key order: +I, -D, -U and +U.
 
         Args:
-            updates: the mask of the keys on both sides whose update is included; None: all.
+            has_update: whether the changelog includes the update of each key on both sides; None:
+                of all keys.
         """
         older, newer = self.older_indices, self.newer_indices
-        if updates is not None:
-            older, newer = older[updates], newer[updates]
+        if has_update is not None:
+            older, newer = older[has_update], newer[has_update]
         row_indices = np.concatenate((self.added_indices, self.removed_indices, older, newer))
         sizes = [len(self.added_indices), len(self.removed_indices), len(older), len(newer)]
         row_kinds = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)

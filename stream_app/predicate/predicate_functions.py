@@ -65,18 +65,18 @@ def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool)
     name = "variant_get" if fails else "try_variant_get"
     try:
         parse_path(texts[0])
-        target = parse_data_type(texts[1]) if texts[1:] else STRING
+        target_type = parse_data_type(texts[1]) if texts[1:] else STRING
     except UsageError as error:
         raise ValueError(error.problem) from None
-    if target.root not in _CONVERSIONS:
-        raise ValueError(f"it cannot return {target}")
+    if target_type.root not in _CONVERSIONS:
+        raise ValueError(f"it cannot return {target_type}")
     return Call(
         field_id=column.field_id,
-        name=f"{name}({column.name}, '{texts[0]}', '{target}')",
-        data_type=target.as_nullable(),
+        name=f"{name}({column.name}, '{texts[0]}', '{target_type}')",
+        data_type=target_type.as_nullable(),
         function=name,
         column=column,
-        literals=(pa.scalar(texts[0]), pa.scalar(str(target))),
+        literals=(pa.scalar(texts[0]), pa.scalar(str(target_type))),
         compute=partial(_members, fails=fails),
     )
 
@@ -84,8 +84,8 @@ def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool)
 def _members(values: pa.Array, path: pa.Scalar, type_text: pa.Scalar, *, fails: bool) -> pa.Array:
     """Return the values at a path, cast to a type; null for a missing value."""
     steps = parse_path(path.as_py())
-    target = parse_data_type(type_text.as_py())
-    convert = _CONVERSIONS[target.root]
+    target_type = parse_data_type(type_text.as_py())
+    convert = _CONVERSIONS[target_type.root]
     members = []
     for value, metadata, is_valid in zip(
         values.field(layout.VALUE).to_pylist(),
@@ -95,19 +95,19 @@ def _members(values: pa.Array, path: pa.Scalar, type_text: pa.Scalar, *, fails: 
     ):
         variant = at_path(Variant(value, metadata), steps) if is_valid else None
         try:
-            member = None if variant is None or _is_null(variant) else convert(variant, target)
+            member = None if variant is None or _is_null(variant) else convert(variant, target_type)
         except (ArithmeticError, TypeError, ValueError):
             if fails:
-                raise _misfit_error(variant, target) from None
+                raise _misfit_error(variant, target_type) from None
             member = None
         members.append(member)
-    return pa.array(members, arrow_type(target))
+    return pa.array(members, arrow_type(target_type))
 
 
-def _misfit_error(variant: Variant | None, target: DataType) -> UsageError:
+def _misfit_error(variant: Variant | None, target_type: DataType) -> UsageError:
     text = "" if variant is None else variant_json(variant)
     return UsageError(
-        f"variant_get cannot read a member as {target}: {text[:_SHOWN_MAX]}",
+        f"variant_get cannot read a member as {target_type}: {text[:_SHOWN_MAX]}",
         fix="use try_variant_get, which returns null for such a member, or name another type",
     )
 
@@ -152,11 +152,11 @@ def _boolean(variant: Variant, _: DataType) -> bool:
     return word in _TRUE_WORDS
 
 
-def _integer(variant: Variant, target: DataType) -> int:
+def _integer(variant: Variant, target_type: DataType) -> int:
     """Truncate the fraction of a number; a text must not have one."""
     value = int(_scalar(variant))
     bits = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
-    limit = 1 << bits[target.root] - 1
+    limit = 1 << bits[target_type.root] - 1
     if not -limit <= value < limit:
         raise OverflowError
     return value
@@ -166,12 +166,12 @@ def _float(variant: Variant, _: DataType) -> float:
     return float(_scalar(variant))
 
 
-def _decimal(variant: Variant, target: DataType) -> Decimal:
+def _decimal(variant: Variant, target_type: DataType) -> Decimal:
     value = _scalar(variant)
     parsed_decimal = Decimal(repr(value) if isinstance(value, float) else value)
     context = Context(prec=_DIGITS_MAX, rounding=ROUND_HALF_UP)
-    rounded = parsed_decimal.quantize(Decimal(1).scaleb(-target.scale), context=context)
-    if not rounded.is_finite() or len(rounded.as_tuple().digits) > target.precision:
+    rounded = parsed_decimal.quantize(Decimal(1).scaleb(-target_type.scale), context=context)
+    if not rounded.is_finite() or len(rounded.as_tuple().digits) > target_type.precision:
         raise OverflowError
     return rounded
 

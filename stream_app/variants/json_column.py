@@ -22,36 +22,38 @@ if TYPE_CHECKING:
 _MODULE = "stream_app.variants.compiled.encoded_documents"
 
 
-def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bools | None]:
+def variants_of(
+    texts: pa.Array, *, uses_machine_code: bool = True
+) -> tuple[pa.Array, Bools | None]:
     """Return the documents as VARIANTs, and the mask of the texts that are not documents.
 
     Args:
         texts: string [n].
-        compiled: whether machine code may encode them.
+        uses_machine_code: whether machine code may encode them.
 
     Returns:
         `VARIANT_TYPE` [n], and bool [n], or None if each text is a document.
     """
-    code, _ = loaded_code(_MODULE) if compiled else (None, "")
+    code, _ = loaded_code(_MODULE) if uses_machine_code else (None, "")
     encode = _encode_one_by_one if code is None else code.encode_documents
     parts = list(encode(texts.fill_null("") if texts.null_count else texts))
     columns = [
         pa.concat_arrays([pa.array([], pa.binary()), *(part[index] for part in parts)])
         for index, _ in enumerate((VALUE, METADATA))
     ]
-    valid = valid_of(texts)
-    failed = np.concatenate([np.zeros(0, np.bool_), *(part[2] for part in parts)]) & valid
-    mask = pa.array(failed | ~valid)
+    is_valid = valid_of(texts)
+    has_failed = np.concatenate([np.zeros(0, np.bool_), *(part[2] for part in parts)]) & is_valid
+    mask = pa.array(has_failed | ~is_valid)
     values = pa.StructArray.from_arrays(columns, fields=list(VARIANT_TYPE), mask=mask)
-    return values, any_of(failed)
+    return values, any_of(has_failed)
 
 
 def _encode_one_by_one(texts: pa.Array) -> Iterator[EncodedPart]:
-    failed: Bools = np.zeros(len(texts), np.bool_)
+    has_failed: Bools = np.zeros(len(texts), np.bool_)
     values, metadata = [b""] * len(texts), [b""] * len(texts)
     for row, text in enumerate(texts.to_pylist()):
         try:
             values[row], metadata[row] = parse_json(text)
         except ValueError:
-            failed[row] = True
-    yield pa.array(values, pa.binary()), pa.array(metadata, pa.binary()), failed
+            has_failed[row] = True
+    yield pa.array(values, pa.binary()), pa.array(metadata, pa.binary()), has_failed

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         return _tell(options.seed, options.without.split(",") if options.without else [])
     began, count = time.monotonic(), 0
     operations = snapshots = struck = lost_power = 0
-    failed = []
+    failed_seeds = []
     for seed, outcome in _outcomes(
         range(options.start, options.start + options.seeds), options.processes
     ):
@@ -41,17 +41,17 @@ def main(arguments: Sequence[str]) -> int:
         struck += outcome.struck
         lost_power += outcome.lost_power
         if outcome.failure is not None:
-            failed.append(seed)
+            failed_seeds.append(seed)
             _tell(seed, [], is_short=True)
-            if len(failed) == options.max_failures:
+            if len(failed_seeds) == options.max_failures:
                 break
     seconds = time.monotonic() - began
     print(
         f"{count} seeds from {options.start} in {seconds:.0f} s: {operations} file operations, "
         f"{snapshots} snapshots, {struck} faults, {lost_power} of them took the machine; "
-        f"{len(failed)} seeds failed"
+        f"{len(failed_seeds)} seeds failed"
     )
-    return 1 if failed else 0
+    return 1 if failed_seeds else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -13,11 +13,15 @@ from tests.tidy.project_files import modules, tree_of
 
 EMPTY = frozenset(
     [
-        *("asked", "at", "each", "found", "given", "kept", "known", "made"),
-        *("one", "own", "said", "some", "there", "told", "what"),
+        *("asked", "at", "bad", "decoded", "each", "failed", "found", "given", "kept", "known"),
+        *("made", "nested", "one", "own", "protected", "published", "said", "some", "there"),
+        *("told", "valid", "what", "wire"),
     ]
 )
 """They say how a value came about, not what it is: `files`, `row`, `schema` say that."""
+
+EMPTY_STORED = {"stream_app/table": frozenset({"failed"})}
+"""Fields of a storey whose names are keys of files: `CompactionMetrics.failed`."""
 
 VERBS = frozenset({"begin", "begins"})
 """A job begins an epoch; the first position of a range is its `start`."""
@@ -122,7 +126,8 @@ def test_values_have_no_empty_names(storey: str) -> None:
         if _storey(module) == storey
         for name in values(tree_of(module))
     )
-    assert not (EMPTY | VERBS) & names.keys(), "name the value by what it is, such as files or row"
+    empty = (EMPTY | VERBS) - EMPTY_STORED.get(storey, frozenset())
+    assert not empty & names.keys(), "name the value by what it is, such as files or row"
 
 
 def test_a_number_has_its_noun() -> None:

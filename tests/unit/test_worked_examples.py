@@ -132,8 +132,8 @@ def test_buffers_vectors_and_base64() -> None:
     assert lengths_of(texts).tolist() == [1, 2, 0, 3]
     mask = DeletionVector.of_positions([6, 9]).keep_mask(5, 4)
     assert mask.tolist() == [True, False, True, True]
-    values, failed = decode_base64(pa.array(["AQID", "", "AQ==", None]))
-    assert (values.to_pylist(), failed) == ([b"\x01\x02\x03", b"", b"\x01", None], None)
+    values, has_failed = decode_base64(pa.array(["AQID", "", "AQ==", None]))
+    assert (values.to_pylist(), has_failed) == ([b"\x01\x02\x03", b"", b"\x01", None], None)
 
 
 def test_images_between_frames() -> None:

@@ -62,16 +62,16 @@ def test_moments_are_read_as_drawn() -> None:
     instants = instants_of(pa.array(texts), None)
     assert instants.seconds.tolist() == [97445, 97445, 86400, 0]
     assert instants.nanos.tolist() == [123456789, 0, 0, 0]
-    assert instants.failed.tolist() == [False, False, False, True]
+    assert instants.has_failed.tolist() == [False, False, False, True]
 
 
 def test_decimals_are_truncated_and_encoded_as_drawn() -> None:
     texts = ["12.34", "-12.34", "0.10", None]
     values = pa.array([text and Decimal(text) for text in texts], pa.decimal128(6, 2))
-    truncated, failed = truncate_decimals(values, 10)
+    truncated, has_failed = truncate_decimals(values, 10)
     texts = ["12.30", "-12.40", "0.10", None]
     assert truncated.to_pylist() == [text and Decimal(text) for text in texts]
-    assert failed is None
+    assert has_failed is None
     numbers = pa.array([0, 1, -1, 128]).cast(pa.decimal128(20, 0))
     flat, offsets = encode_columns([numbers], [type_of("DECIMAL(20, 0)")])
     assert offsets.tolist() == [0, 32, 64, 96, 128]

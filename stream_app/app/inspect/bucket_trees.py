@@ -63,15 +63,17 @@ def due_compactions(
     snapshot: Snapshot | None,
     buckets: Collection[BucketId] | None = None,
     *,
-    full: bool = False,
+    is_full: bool = False,
 ) -> list[DueCompaction]:
     """Return the compactions that are due now, by partition and bucket.
 
     Args:
         buckets: the buckets to plan for, or None for all.
-        full: whether to plan a full compaction of each bucket.
+        is_full: whether to plan a full compaction of each bucket.
     """
-    requests = table_kind_of(table.schema).due_compactions(table, snapshot, buckets, full=full)
+    requests = table_kind_of(table.schema).due_compactions(
+        table, snapshot, buckets, is_full=is_full
+    )
     compactions = [due_compaction(table, request) for request in requests]
     return sorted(compactions, key=lambda compaction: (compaction.partition, compaction.bucket))
 

@@ -167,12 +167,12 @@ class CompactionRun:
         self._move_postponed_rows()
         buckets = self._load_changed_buckets()
         latest_snapshot = table.snapshots.latest()
-        units = due_compactions(table, latest_snapshot, buckets, full=settings.full)
+        units = due_compactions(table, latest_snapshot, buckets, is_full=settings.is_full)
         if table.kind_traits.merges_by_key:
             self.summary.add_level0(FileStoreScan(table).live(latest_snapshot, buckets))
         snapshots = (
             stream_commit.iter_compact_fully(buckets)
-            if settings.full
+            if settings.is_full
             else stream_commit.iter_compact_due()
         )
         with _progress(0 if self._logs_json else settings.terminal_width) as progress:

@@ -141,7 +141,7 @@ class FeedFactory:
                 self.job_tables,
                 latest_table,
                 source_filter=None if source_check is None else source_check.source_filter,
-                restores=True,
+                restores_values=True,
                 quarantines_non_inserts=self.stream_config.non_insert_records
                 is NonInsertRecords.QUARANTINE,
             ),

@@ -88,7 +88,9 @@ def job_round_runner(
             only_feed = feed_factory.of_only_table(table)
             setup = RoundSetup([only_feed], StoppingTables, OneTableSplitter())
         case DatabaseTables():
-            setup = _database_setup(prepared_tables, feed_factory, clock, loads=load is not None)
+            setup = _database_setup(
+                prepared_tables, feed_factory, clock, has_first_load=load is not None
+            )
     if load is not None:
         load.check_tables((feed.table for feed in setup.feeds), feed_factory.state_file.checkpoint)
     epoch_tables = setup.tables_class(
@@ -111,7 +113,7 @@ def job_round_runner(
 
 
 def _database_setup(
-    database_tables: DatabaseTables, feed_factory: FeedFactory, clock: Clock, *, loads: bool
+    database_tables: DatabaseTables, feed_factory: FeedFactory, clock: Clock, *, has_first_load: bool
 ) -> RoundSetup:
     """Return the setup for a whole database, and create the tables that it lacks."""
     # A table that cannot be created here is tried again with its first message.
@@ -121,7 +123,7 @@ def _database_setup(
     ]
     return RoundSetup(
         table_feeds,
-        LoadingTables if loads else IndependentTables,
+        LoadingTables if has_first_load else IndependentTables,
         database_tables.splitter(table_feeds, frozenset(feed_factory.state_file.state.held_tables)),
         newcomer_creator=database_tables,
         read_statements=statement_reader_of(

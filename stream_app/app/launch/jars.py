@@ -134,12 +134,12 @@ class JarCache:
             (staging / MANIFEST).write_text(
                 "".join(f"{name}\n" for name in names), encoding="utf-8"
             )
-            target = self.folder / jar_set.name
-            shutil.rmtree(target, ignore_errors=True)  # the folder is incomplete
-            staging.rename(target)
+            target_folder = self.folder / jar_set.name
+            shutil.rmtree(target_folder, ignore_errors=True)  # the folder is incomplete
+            staging.rename(target_folder)
         jars = self.find(jar_set)
         size = sum(jar.stat().st_size for jar in jars)
-        _print(f"{len(jars)} jars, {size / 1e6:.1f} MB in {target}")
+        _print(f"{len(jars)} jars, {size / 1e6:.1f} MB in {target_folder}")
         return jars
 
     @contextmanager
@@ -155,7 +155,7 @@ def _jars_in(folder: Path) -> list[Path]:
     return sorted(file for file in files if file.suffix in (".jar", ".zip", ".gz"))
 
 
-def _resolve(jar_set: JarSet, scratch: Path, target: Path) -> Path:
+def _resolve(jar_set: JarSet, scratch: Path, target_folder: Path) -> Path:
     staging, coordinates = scratch / "staging", jar_set.coordinates
     code, output = _run_ivy(jar_set, scratch, staging)
     jar_names = {jar.name for jar in _jars_in(staging)}
@@ -169,7 +169,7 @@ def _resolve(jar_set: JarSet, scratch: Path, target: Path) -> Path:
         where="Apache Ivy said:\n    " + "\n    ".join(_last_lines(output)),
         fix="behind a proxy set https_proxy; to use a mirror write an Ivy settings file and name "
         "it in STREAM_APP_IVY_SETTINGS; without a network put the jars "
-        f"({jars_text}) into {target}",
+        f"({jars_text}) into {target_folder}",
     )
 
 

@@ -142,9 +142,9 @@ class LoadedDatabase:
         target_types = {field.name: field.data_type for field in setup.columns.fields}
         targets = {column: source_config.column_of(column) for column in definition.source_types}
         columns = {
-            column: target_types[target]
-            for column, target in targets.items()
-            if target in target_types
+            column: target_types[target_column]
+            for column, target_column in targets.items()
+            if target_column in target_types
         }
         relation = LoadedRelation(
             driver=self.url.driver,

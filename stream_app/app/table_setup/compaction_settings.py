@@ -18,7 +18,7 @@ class CompactionSettings:
     Attributes:
         table: the table with the options of the command line; never write-only.
         partition_filter: the partitions to compact.
-        full: whether to merge whole buckets, rather than what the table's triggers demand.
+        is_full: whether to merge whole buckets, rather than what the table's triggers demand.
         follow: whether to run until stopped.
         spark_settings: settings of Spark.
         stream_config: the stream of the job that writes the table.
@@ -29,7 +29,7 @@ class CompactionSettings:
 
     table: FileStoreTable
     partition_filter: PartitionFilter
-    full: bool
+    is_full: bool
     follow: bool
     spark_settings: Mapping[str, str]
     metrics_port: int | None = None

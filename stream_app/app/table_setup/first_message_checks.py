@@ -70,7 +70,7 @@ def check_first_messages(
     """
     survey = format_named(format_name).survey(setup, messages)
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
-        if reads_first and notice.stops:
+        if reads_first and notice.stops_job:
             raise UsageError(notice.problem, where=notice.where, fix=notice.fix)
         log_notice(notice)
 
@@ -102,7 +102,7 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
         problem=f"the topics have {len(tables)} tables of the source: {table_names}",
         where="source.topics",
         fix=SHARDS_FIX,
-        stops=verdict.is_refused,
+        stops_job=verdict.is_refused,
     )
 
 

@@ -44,17 +44,17 @@ def format_setup(
     schema: TableSchema,
     *,
     conditions: Sequence[str] = (),
-    restores: bool = False,
+    restores_values: bool = False,
 ) -> FormatSetup:
     """Return the setup of the source's format, for the columns that messages contain.
 
     Args:
         table_config: the table's section of the configuration, which has its made columns.
         conditions: the conditions by which the job judges rows, in the language of filters.
-        restores: whether the writer looks up values that a change leaves out.
+        restores_values: whether the writer looks up values that a change leaves out.
     """
     setup = whole_setup(source_config, schema)
-    if restores:
+    if restores_values:
         traits = replace(setup.traits, restored_columns=restored_columns(schema, conditions))
         setup = replace(setup, traits=traits)
     return source_setup(setup, table_config.made_columns)
@@ -157,8 +157,8 @@ def evolution_rules(
             inexact=InexactTimes(options.get(INEXACT, InexactTimes.NUMBER.value)),
             json_columns=JsonColumns(options.get(JSON_AS, JsonColumns.STRING.value)),
         ),
-        stops=reaction == DriftReaction.STOP.value,
-        quarantines=reaction == DriftReaction.QUARANTINE.value,
-        warns=reaction != DriftReaction.IGNORE.value,
+        stops_job=reaction == DriftReaction.STOP.value,
+        quarantines_narrowed=reaction == DriftReaction.QUARANTINE.value,
+        logs_warning=reaction != DriftReaction.IGNORE.value,
         made_columns={name: made_columns.origins_of([name]) for name in made_columns.names},
     )

@@ -71,7 +71,7 @@ class RowSettings:
         schema: the schema of the table.
         left_out_steps: the steps that the pipeline leaves out.
         source_filter: the source tables that the job's only table accepts; None accepts all.
-        restores: whether the writer looks up values that a change leaves out.
+        restores_values: whether the writer looks up values that a change leaves out.
         keeps_update_before: whether the writer uses -U rows.
         quarantines_non_inserts: whether other changes than inserts are quarantined in a table
             without a key, rather than stopping the job.
@@ -85,7 +85,7 @@ class RowSettings:
     expectations: Sequence[Expectation] = ()
     left_out_steps: frozenset[StepPlace] = LEFT_OUT_BY_JOB
     source_filter: SourceFilter | None = None
-    restores: bool = False
+    restores_values: bool = False
     keeps_update_before: bool = True
     quarantines_non_inserts: bool = False
     column_times: Callable[[], Mapping[str, int]] = dict
@@ -162,7 +162,7 @@ class RowSettings:
             table_config,
             self.schema,
             conditions=conditions,
-            restores=self.restores,
+            restores_values=self.restores_values,
         )
         is_described = StepPlace.DESCRIBED_COLUMNS not in self.left_out_steps
         evolution_rules = self.evolution_rules if is_described else None
@@ -245,7 +245,7 @@ class RowSettings:
     def _narrowed_columns(self) -> Step | None:
         """Return the step that quarantines values which a type change has cut, or None."""
         evolution_rules = self.evolution_rules
-        if evolution_rules is None or not evolution_rules.quarantines:
+        if evolution_rules is None or not evolution_rules.quarantines_narrowed:
             return None
         options = self.source_config.format_options
         return NarrowedColumnStep(
@@ -264,7 +264,7 @@ class RowSettings:
         if self.schema.kind_traits.merges_by_key:
             return None
         return InsertOnlyStep(
-            quarantines=self.quarantines_non_inserts,
+            quarantines_non_inserts=self.quarantines_non_inserts,
             ignores_deletes=self.schema.core_options[IGNORE_DELETE],
         )
 
@@ -289,15 +289,15 @@ def job_pipeline(
     *,
     left_out_steps: frozenset[StepPlace] = LEFT_OUT_BY_JOB,
     source_filter: SourceFilter | None = None,
-    restores: bool = False,
+    restores_values: bool = False,
     quarantines_non_inserts: bool = False,
 ) -> Pipeline:
     """Return the pipeline that fills a table of a job.
 
     Args:
-        left_out_steps, source_filter, restores, quarantines_non_inserts: see `RowSettings`.
+        left_out_steps, source_filter, restores_values, quarantines_non_inserts: see `RowSettings`.
     """
     settings = row_settings(job_tables, table, quarantines_non_inserts=quarantines_non_inserts)
     return replace(
-        settings, left_out_steps=left_out_steps, source_filter=source_filter, restores=restores
+        settings, left_out_steps=left_out_steps, source_filter=source_filter, restores_values=restores_values
     ).pipeline()

@@ -118,9 +118,9 @@ def images_of(
     message_ops = ops_of(message_type, OPS_OF_TYPES)
     data_rows, old_rows = _ListRows.of(data), _ListRows.of(old)
     is_update = message_ops == UPDATE
-    suspects = (message_ops == 0) | bools_of(is_ddl) | (data_rows.counts == 0)
-    suspects |= is_update & (old_rows.counts != data_rows.counts)
-    is_paired = is_update & ~suspects
+    is_suspect = (message_ops == 0) | bools_of(is_ddl) | (data_rows.counts == 0)
+    is_suspect |= is_update & (old_rows.counts != data_rows.counts)
+    is_paired = is_update & ~is_suspect
     paired_rows = _PairedRows.of(data_rows, old_rows, is_paired)  # step 2
     message_indices, after = paired_rows.message_indices, children_of(data_rows.values)
     previous_columns = [
@@ -128,13 +128,13 @@ def images_of(
     ]
     nulls, unreadable_messages = paired_rows.explicit_nulls(messages, table, is_paired)
     before = fill_up(previous_columns, after, nulls)
-    suspects[list(unreadable_messages)] = True
-    suspects[message_indices[~paired_rows.are_objects()]] = True
+    is_suspect[list(unreadable_messages)] = True
+    is_suspect[message_indices[~paired_rows.are_objects()]] = True
     is_one_to_one = bool((data_rows.counts == 1).all())
     record_messages = None if is_one_to_one else pa.array(message_indices)
     if types:  # step 3
         record_types = _column_of_records(types[0], record_messages)
-        suspects[message_indices[_convert_by_types(record_types, table, before, after)]] = True
+        is_suspect[message_indices[_convert_by_types(record_types, table, before, after)]] = True
     ops = message_ops[message_indices]
     is_delete = ops == DELETE
     origin = (database, name) if table.reads_tables else ()
@@ -145,12 +145,12 @@ def images_of(
         json_kinds=json_kinds,
         before=before,
         after=after,
-        suspects=suspects[message_indices],
+        is_suspect=is_suspect[message_indices],
         table_names=tuple(_column_of_records(column, record_messages) for column in origin),
     )
     if is_one_to_one:
         return dialect.ParsedRecords(images)
-    return dialect.ParsedRecords(images, message_indices, suspects)
+    return dialect.ParsedRecords(images, message_indices, is_suspect)
 
 
 def _column_of_records(column: pa.Array, record_messages: pa.Array | None) -> pa.Array:

@@ -93,7 +93,7 @@ def _is_number(text: str) -> bool:
 
 def convert_by_types(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Array, Bools]:
     """Convert a column [n] by the messages' types [n], and return the mask of failed values too."""
-    failed = np.zeros(len(texts), bool)
+    has_failed = np.zeros(len(texts), bool)
     for mysql_type in types.unique().drop_null().to_pylist():  # a loop over types
         convert = conversion(family, mysql_type)
         if convert is None:
@@ -104,9 +104,9 @@ def convert_by_types(family: Family, types: pa.Array, texts: pa.Array) -> tuple[
             [_convert_or_none(convert, text) for text in encoded_texts.dictionary.to_pylist()]
         )
         values = texts_by_code.cast(pa.string()).take(encoded_texts.indices)
-        failed |= has_type & valid_of(texts) & ~valid_of(values)
+        has_failed |= has_type & valid_of(texts) & ~valid_of(values)
         texts = pc.if_else(pa.array(has_type), values, texts)
-    return texts, failed
+    return texts, has_failed
 
 
 def _convert_or_none(convert: Conversion, text: str) -> str | None:

@@ -73,7 +73,7 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
         The bytes, null where the text is null or not base64. The mask of texts that are not base64,
         bool [n]; None if all texts are.
     """
-    texts, failed = _null_where_ragged(texts, 4)
+    texts, has_failed = _null_where_ragged(texts, 4)
     offsets = offsets_of(texts)
     start, end = int(offsets[0]), int(offsets[-1])
     pairs = (_URL_SAFE if url_safe else _STANDARD)[bytes_of(texts)[start:end].view("<u2")]
@@ -89,7 +89,7 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
     if is_refused or int(flags.sum(dtype=np.int64)) != int(pads.sum()):
         is_wrong = _rows_with_bad_groups(offsets, left, flags, pads)
         binary, _ = decode_base64(null_where(texts, is_wrong), url_safe=url_safe)
-        return binary, any_of(is_wrong, failed)
+        return binary, any_of(is_wrong, has_failed)
     words = left.astype(np.uint32) << 20 | (right & _PAIR_BITS).astype(np.uint32) << 8
     data = words.astype(">u4").view(np.uint8).reshape(-1, 4)[:, :3].reshape(-1)
     if pads.any():
@@ -97,7 +97,7 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
         is_kept[group_ends[pads >= 1] * 3 - 1] = False
         is_kept[group_ends[pads == 2] * 3 - 2] = False
         data = data[is_kept]
-    return _binary_array(texts, (lengths // 4 * 3 - pads).astype(np.int32), data), failed
+    return _binary_array(texts, (lengths // 4 * 3 - pads).astype(np.int32), data), has_failed
 
 
 def _rows_with_bad_groups(offsets: Int32s, left: Uint16s, flags: Uint16s, pads: Int32s) -> Bools:
@@ -118,16 +118,16 @@ def _running_sums(mask: Bools) -> npt.NDArray[np.int64]:
 
 def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     """Decode hexadecimal text [n] in either case; return what `decode_base64` returns."""
-    texts, failed = _null_where_ragged(texts, 2)
+    texts, has_failed = _null_where_ragged(texts, 2)
     data, offsets = own_bytes(texts)
     is_refused = ~_IS_HEX[data]
     if is_refused.any():
         is_wrong: Bools = np.zeros(len(texts), np.bool_)
         is_wrong[np.searchsorted(offsets, np.flatnonzero(is_refused), side="right") - 1] = True
         binary, _ = decode_hex(null_where(texts, is_wrong))
-        return binary, any_of(is_wrong, failed)
+        return binary, any_of(is_wrong, has_failed)
     binary = np.frombuffer(binascii.unhexlify(data.data), np.uint8)
-    return _binary_array(texts, (np.diff(offsets) // 2).astype(np.int32), binary), failed
+    return _binary_array(texts, (np.diff(offsets) // 2).astype(np.int32), binary), has_failed
 
 
 def reverse_bytes(values: pa.Array) -> pa.Array:
@@ -141,11 +141,11 @@ def reverse_bytes(values: pa.Array) -> pa.Array:
 
 def pad_left(values: pa.Array, width: int) -> pa.Array:
     """Pad each value of a binary column [n] on the left with zero bytes, up to a width."""
-    offsets, valid = offsets_of(values), valid_of(values)
-    lengths = np.where(valid, lengths_of(values), 0).astype(np.int32)
-    if not (valid & (lengths < width)).any():
+    offsets, is_valid = offsets_of(values), valid_of(values)
+    lengths = np.where(is_valid, lengths_of(values), 0).astype(np.int32)
+    if not (is_valid & (lengths < width)).any():
         return values
-    widths = np.where(valid, np.maximum(lengths, width), 0).astype(np.int32)
+    widths = np.where(is_valid, np.maximum(lengths, width), 0).astype(np.int32)
     data: Bytes = np.zeros(int(widths.sum(dtype=np.int64)), np.uint8)
     # The distance by which a byte moves, which is the same for all bytes of a value.
     moves = np.cumsum(widths, dtype=np.int64) - lengths - offsets[:-1]
@@ -162,22 +162,22 @@ def _numbers_up_to(lengths: Int32s) -> npt.NDArray[np.int64]:
 
 def _null_where_ragged(texts: pa.Array, size: int) -> tuple[pa.Array, Bools | None]:
     """Replace each value whose length is not a multiple of `size` by null."""
-    lengths, valid = lengths_of(texts), valid_of(texts)
+    lengths, is_valid = lengths_of(texts), valid_of(texts)
     is_ragged: Bools = lengths % size != 0
     if texts.null_count:
-        is_ragged |= (lengths > 0) & ~valid  # the bytes of nulls must be removed too
+        is_ragged |= (lengths > 0) & ~is_valid  # the bytes of nulls must be removed too
     if not is_ragged.any():
         return texts, None
-    return null_where(texts, is_ragged), any_of(is_ragged & valid)
+    return null_where(texts, is_ragged), any_of(is_ragged & is_valid)
 
 
 def _binary_array(texts: pa.Array, lengths: Int32s, data: Bytes) -> pa.Array:
     offsets = np.zeros(len(texts) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
-    valid = None
+    validity = None
     if texts.null_count:
-        valid = pa.array(valid_of(texts)).buffers()[1]
-    buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+        validity = pa.array(valid_of(texts)).buffers()[1]
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.binary(), len(texts), buffers)
 
 
@@ -187,10 +187,10 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     UTF-8 has two bytes for characters from 128 to 255, of which the first is 0xC2 or 0xC3.
     Four texts, of which the last has a character beyond 255::
 
-        texts     ["a", "ÿ", null, "€"]
-        utf-8     61 | C3 BF | | E2 82 AC
-        bytes     [61, FF, null, null]
-        failed    [F, F, F, T]
+        texts       ["a", "ÿ", null, "€"]
+        utf-8       61 | C3 BF | | E2 82 AC
+        bytes       [61, FF, null, null]
+        has_failed  [F, F, F, T]
 
     Returns:
         The bytes, null where the text is null or has a character beyond 255. The mask of the texts
@@ -200,9 +200,9 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     wide_bytes = np.flatnonzero(data > 0xC3)
     if len(wide_bytes):
         indices = np.searchsorted(offsets, wide_bytes, side="right") - 1
-        failed: Bools = np.zeros(len(texts), np.bool_)
-        failed[indices] = True
-        return decode_latin_1(null_where(texts, failed))[0], failed
+        has_failed: Bools = np.zeros(len(texts), np.bool_)
+        has_failed[indices] = True
+        return decode_latin_1(null_where(texts, has_failed))[0], has_failed
     is_second = data & 0xC0 == 0x80
     if not is_second.any():
         return texts.cast(pa.binary()), None
@@ -212,6 +212,6 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     is_first = data >= 0xC2
     first_counts = np.concatenate([[0], np.cumsum(is_first, dtype=np.int32)])
     new_offsets = (offsets - first_counts[offsets]).astype(np.int32)
-    valid = pa.array(valid_of(texts)).buffers()[1] if texts.null_count else None
-    buffers = [valid, pa.py_buffer(new_offsets), pa.py_buffer(values[~is_first])]
+    validity = pa.array(valid_of(texts)).buffers()[1] if texts.null_count else None
+    buffers = [validity, pa.py_buffer(new_offsets), pa.py_buffer(values[~is_first])]
     return pa.Array.from_buffers(pa.binary(), len(texts), buffers), None

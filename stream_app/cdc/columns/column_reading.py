@@ -147,7 +147,7 @@ class ColumnReading:
         arrow_type: the type of the cast values.
         encoding: what a number counts or a string holds; see `Encoding`.
         scale: fractional digits of a BASE64 number.
-        required: whether the column is NOT NULL, as all columns of the key are.
+        is_required: whether the column is NOT NULL, as all columns of the key are.
         is_key: whether the column is part of the primary key.
         is_nullable_key: whether a null in a message is a valid part of the key; a missing value
             never is.
@@ -159,7 +159,7 @@ class ColumnReading:
     arrow_type: pa.DataType
     encoding: Encoding
     scale: int
-    required: bool
+    is_required: bool
     is_key: bool
     is_nullable_key: bool = False
     refusal: str = ""
@@ -276,7 +276,7 @@ def _inner_reading(name: str, data_type: DataType | None, arrow_type: pa.DataTyp
         arrow_type=arrow_type,
         encoding=_INNER_ENCODINGS.get(family_of(data_type), Encoding.NUMBER),
         scale=data_type.scale,
-        required=not data_type.nullable,
+        is_required=not data_type.nullable,
         is_key=False,
     )
 

@@ -45,21 +45,21 @@ _EXACT = decimal.Context(prec=80, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
 def decimals_from_bytes(
-    values: pa.Array, scale: int, target: pa.Decimal128Type
+    values: pa.Array, scale: int, target_type: pa.Decimal128Type
 ) -> tuple[pa.Array, Bools | None]:
-    """Convert two's complement numbers of one scale to decimals of `target`.
+    """Convert two's complement numbers of one scale to decimals of `target_type`.
 
     Returns:
         The decimals, null where the number does not fit exactly; and the mask of those numbers.
     """
-    digits = target.precision - (target.scale - scale)
-    if not 1 <= digits <= target.precision or _unusual_widths(values).any():
+    digits = target_type.precision - (target_type.scale - scale)
+    if not 1 <= digits <= target_type.precision or _unusual_widths(values).any():
         return _convert_one_by_one(
-            values, lambda value: exact_decimal(number_text(value, scale), target), target
+            values, lambda value: exact_decimal(number_text(value, scale), target_type), target_type
         )
     # These have so few digits that the zeros of the larger scale fit after them.
-    decimals, failed = within_precision(_unscaled_values(values, pa.decimal128(digits, scale)))
-    return (decimals if scale == target.scale else decimals.cast(target)), failed
+    decimals, has_failed = within_precision(_unscaled_values(values, pa.decimal128(digits, scale)))
+    return (decimals if scale == target_type.scale else decimals.cast(target_type)), has_failed
 
 
 def _unusual_widths(values: pa.Array) -> Bools:
@@ -69,15 +69,15 @@ def _unusual_widths(values: pa.Array) -> Bools:
     return is_unusual & valid_of(values) if is_unusual.any() else is_unusual
 
 
-def _unscaled_values(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
-    """Return numbers of 1 to 16 bytes as unscaled values of `target`, of any precision."""
+def _unscaled_values(values: pa.Array, target_type: pa.Decimal128Type) -> pa.Array:
+    """Return numbers of 1 to 16 bytes as unscaled values of `target_type`, of any precision."""
     buffers = [
         values.buffers()[0] if values.null_count else None,
         pa.py_buffer(_sign_extend(values)),
     ]
     if buffers[0] is not None and values.offset:
         buffers[0] = pa.array(valid_of(values)).buffers()[1]
-    return pa.Array.from_buffers(target, len(values), buffers)
+    return pa.Array.from_buffers(target_type, len(values), buffers)
 
 
 def _sign_extend(values: pa.Array) -> Bytes:
@@ -98,19 +98,21 @@ def _sign_extend(values: pa.Array) -> Bytes:
     return extended_values
 
 
-def parse_type(target: pa.Decimal128Type) -> pa.DataType:
-    """Return the type in which a parser may read numbers for a column of `target`.
+def parse_type(target_type: pa.Decimal128Type) -> pa.DataType:
+    """Return the type in which a parser may read numbers for a column of `target_type`.
 
     The parser checks the number of digits and then scales. So the type must have space for a number
     with all digits of the precision, times 10 to the power of the scale.
     """
-    if target.precision + target.scale <= _DIGITS_MAX:
-        return target
-    return pa.decimal256(_DIGITS_MAX, target.scale)
+    if target_type.precision + target_type.scale <= _DIGITS_MAX:
+        return target_type
+    return pa.decimal256(_DIGITS_MAX, target_type.scale)
 
 
-def narrow_decimals(decimals: pa.Array, target: pa.Decimal128Type) -> tuple[pa.Array, Bools | None]:
-    """Convert decimals of `parse_type(target)` to `target`.
+def narrow_decimals(
+    decimals: pa.Array, target_type: pa.Decimal128Type
+) -> tuple[pa.Array, Bools | None]:
+    """Convert decimals of `parse_type(target_type)` to `target_type`.
 
     Arrow's parser of JSON does not check the precision: it reads 12345 into a decimal128(4, 0).
 
@@ -125,12 +127,12 @@ def narrow_decimals(decimals: pa.Array, target: pa.Decimal128Type) -> tuple[pa.A
     is_wide: Bools = (words[:, 2] != sign) | (words[:, 3] != sign)
     if is_wide.any():
         decimals = null_where(decimals, is_wide)
-    valid = pa.array(valid_of(decimals)).buffers()[1] if decimals.null_count else None
+    validity = pa.array(valid_of(decimals)).buffers()[1] if decimals.null_count else None
     data = pa.py_buffer(np.ascontiguousarray(words[:, :2]))
-    fitting_decimals, failed = within_precision(
-        pa.Array.from_buffers(target, len(decimals), [valid, data])
+    fitting_decimals, has_failed = within_precision(
+        pa.Array.from_buffers(target_type, len(decimals), [validity, data])
     )
-    return fitting_decimals, any_of(is_wide, failed)
+    return fitting_decimals, any_of(is_wide, has_failed)
 
 
 def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
@@ -147,12 +149,12 @@ def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
     low, high = words[:, 0], words[:, 1]
     limit = 10**data_type.precision
     if data_type.precision <= 18:
-        failed = (high != low >> 63) | (low >= limit) | (low <= -limit)
+        has_failed = (high != low >> 63) | (low >= limit) | (low <= -limit)
     else:
-        failed = _is_at_least(high, low, limit) | ~_is_at_least(high, low, 1 - limit)
-    if failed.any():
-        failed = failed & valid_of(decimals)
-    return (null_where(decimals, failed), failed) if failed.any() else (decimals, None)
+        has_failed = _is_at_least(high, low, limit) | ~_is_at_least(high, low, 1 - limit)
+    if has_failed.any():
+        has_failed = has_failed & valid_of(decimals)
+    return (null_where(decimals, has_failed), has_failed) if has_failed.any() else (decimals, None)
 
 
 def _is_at_least(high: Int64s, low: Int64s, bound: int) -> Bools:
@@ -164,18 +166,18 @@ def _is_at_least(high: Int64s, low: Int64s, bound: int) -> Bools:
 
 
 def _convert_one_by_one(
-    values: pa.Array, convert: Callable[[bytes], object], target: pa.DataType
+    values: pa.Array, convert: Callable[[bytes], object], target_type: pa.DataType
 ) -> tuple[pa.Array, Bools | None]:
     """Convert numbers with a larger scale, or with no or too many bytes, which are rare."""
     results: list[object] = []
-    failed = np.zeros(len(values), np.bool_)
+    has_failed = np.zeros(len(values), np.bool_)
     for row, value in enumerate(values.to_pylist()):
         results.append(None)
         try:
             results[row] = None if value is None else convert(value)
         except ValueError:
-            failed[row] = True
-    return pa.array(results, target), any_of(failed)
+            has_failed[row] = True
+    return pa.array(results, target_type), any_of(has_failed)
 
 
 def number_text(value: bytes, scale: int) -> str:
@@ -207,12 +209,12 @@ def decimal_text(value: bytes, scale: int) -> str:
 
 def decimal_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
     """Return the numbers of a binary column as texts; null, with a mask, where one fails."""
-    unscaled_values, failed = None, None
+    unscaled_values, has_failed = None, None
     if abs(scale) <= SCALE_MAX and not _unusual_widths(values).any():
-        unscaled_values, failed = within_precision(
+        unscaled_values, has_failed = within_precision(
             _unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0))
         )
-    if unscaled_values is None or failed is not None:
+    if unscaled_values is None or has_failed is not None:
         return _convert_one_by_one(values, lambda value: decimal_text(value, scale), pa.string())
     texts = unscaled_values.cast(pa.string())
     if scale <= 0:
@@ -229,20 +231,20 @@ def convert_by_scale(
     values: pa.Array,
     scales: pa.Array,
     convert: Callable[[pa.Array, int], tuple[pa.Array, Bools | None]],
-    target: pa.DataType,
+    target_type: pa.DataType,
 ) -> pa.Array:
     """Convert numbers with individual scales; null where a number or its scale is invalid.
 
     Args:
         values, scales: binary and int32.
-        convert: converts numbers of one scale to `target`.
+        convert: converts numbers of one scale to `target_type`.
     """
     filled_scales = pc.fill_null(scales, 0).to_numpy()
     is_usable = valid_of(scales) & valid_of(values)
     is_usable &= (filled_scales >= -SCALE_MAX) & (filled_scales <= SCALE_MAX)
     usable_indices = np.flatnonzero(is_usable)
     if not len(usable_indices):
-        return pa.nulls(len(values), target)
+        return pa.nulls(len(values), target_type)
     usable_indices = usable_indices[np.argsort(filled_scales[usable_indices], kind="stable")]
     ends = [*(np.flatnonzero(np.diff(filled_scales[usable_indices])) + 1), len(usable_indices)]
     parts, start = [], 0
@@ -255,8 +257,8 @@ def convert_by_scale(
     return pa.concat_arrays(parts).take(pa.array(indices, mask=~is_usable))
 
 
-def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
-    """Return the number in `text`, in the scale of `target`, with every digit kept.
+def exact_decimal(text: str, target_type: pa.Decimal128Type) -> decimal.Decimal:
+    """Return the number in `text`, in the scale of `target_type`, with every digit kept.
 
     Raises:
         ValueError: the text is not a number, is too large, or has more fractional digits than the
@@ -268,27 +270,29 @@ def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
         value = decimal.Decimal(text)
     except decimal.InvalidOperation:
         raise ValueError("has an exponent out of range") from None
-    whole_digits = target.precision - target.scale
+    whole_digits = target_type.precision - target_type.scale
     if value and value.adjusted() >= whole_digits:
         raise ValueError(
             f"has {value.adjusted() + 1} digits before the point, the column takes {whole_digits}"
         )
-    rounded = value.quantize(decimal.Decimal((0, (1,), -target.scale)), context=_EXACT)
+    rounded = value.quantize(decimal.Decimal((0, (1,), -target_type.scale)), context=_EXACT)
     if rounded != value:
         digits = "".join(map(str, value.as_tuple().digits))
         fractional = -int(value.as_tuple().exponent) - (len(digits) - len(digits.rstrip("0")))
-        raise ValueError(f"has {fractional} fractional digits, the column takes {target.scale}")
+        raise ValueError(
+            f"has {fractional} fractional digits, the column takes {target_type.scale}"
+        )
     return rounded
 
 
-def why_no_decimal(value: bytes, scale: int, target: pa.Decimal128Type) -> str:
-    """Explain why a two's complement number is not a value of `target`."""
+def why_no_decimal(value: bytes, scale: int, target_type: pa.Decimal128Type) -> str:
+    """Explain why a two's complement number is not a value of `target_type`."""
     try:
         text = number_text(value, scale)
     except ValueError as problem:
         return str(problem)
     try:
-        exact_decimal(text, target)
+        exact_decimal(text, target_type)
     except ValueError as problem:
         plain_text = format(decimal.Decimal(text), "f")
         shown_text = plain_text if len(plain_text) <= _SHOWN_MAX else plain_text[:_SHOWN_MAX] + "…"

@@ -49,43 +49,43 @@ class Casts:
     alone: CastAlone
 
 
-def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> CastResult:
+def cast_nested(reading: ColumnReading, wire_values: pa.Array, casts: Casts) -> CastResult:
     """Step 1: cast arrays and objects that the parser has read in columns.
 
     Args:
-        wire: values of the reading's nested wire type.
+        wire_values: values of the reading's nested wire type.
     """
     inner = reading.inner_readings()
     if reading.data_type.root in LIST_ROOTS:
-        lengths = pc.fill_null(pc.list_value_length(wire), 0).to_numpy().astype(np.int64)
-        elements = _cast_inner(inner[0], wire.flatten(), casts)
-        return _lists(reading, lengths, [elements], valid_of(wire))
-    parts = [_cast_inner(*part, casts) for part in zip(inner, wire.flatten(), strict=True)]
-    return _rows(reading, parts, valid_of(wire))
+        lengths = pc.fill_null(pc.list_value_length(wire_values), 0).to_numpy().astype(np.int64)
+        elements = _cast_inner(inner[0], wire_values.flatten(), casts)
+        return _lists(reading, lengths, [elements], valid_of(wire_values))
+    parts = [_cast_inner(*part, casts) for part in zip(inner, wire_values.flatten(), strict=True)]
+    return _rows(reading, parts, valid_of(wire_values))
 
 
-def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> CastResult:
+def cast_texts(reading: ColumnReading, wire_values: pa.Array, casts: Casts) -> CastResult:
     """Steps 2 and 3: read texts of JSON, and cast their parts.
 
     Args:
-        wire: texts of JSON, one document each.
+        wire_values: texts of JSON, one document each.
     """
-    valid = valid_of(wire)
-    texts = wire.drop_null()
+    is_valid = valid_of(wire_values)
+    texts = wire_values.drop_null()
     result = _parse_together(reading, texts, casts)
     if result is None:
         documents = [_parse_document(text) for text in texts.to_pylist()]
         result = _cast_documents(reading, documents, casts)
-    values, failed = result
-    if valid.all():
+    values, has_failed = result
+    if is_valid.all():
         return result
-    indices = np.where(valid, np.cumsum(valid) - 1, 0)
-    values_with_nulls = values.take(pa.array(indices, mask=~valid))
-    return values_with_nulls, None if failed is None else failed[indices] & valid
+    indices = np.where(is_valid, np.cumsum(is_valid) - 1, 0)
+    values_with_nulls = values.take(pa.array(indices, mask=~is_valid))
+    return values_with_nulls, None if has_failed is None else has_failed[indices] & is_valid
 
 
-def _cast_inner(reading: ColumnReading, wire: pa.Array, casts: Casts) -> CastResult:
-    return casts.column(reading, reading.usual_kind(), wire)
+def _cast_inner(reading: ColumnReading, wire_values: pa.Array, casts: Casts) -> CastResult:
+    return casts.column(reading, reading.usual_kind(), wire_values)
 
 
 def _parse_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> CastResult | None:
@@ -134,27 +134,27 @@ def _cast_documents(reading: ColumnReading, documents: Sequence[Any], casts: Cas
     """Step 3: cast all documents at once, level by level."""
     match reading.data_type.root:
         case TypeRoot.ARRAY | TypeRoot.VECTOR:
-            containers, valid, is_broken = _containers_of_type(documents, list)
+            containers, is_valid, is_broken = _containers_of_type(documents, list)
             parts = [_cast_documents(reading.inner_readings()[0], _join(containers), casts)]
-            values, failed = _lists(reading, _lengths(containers), parts, valid)
+            values, has_failed = _lists(reading, _lengths(containers), parts, is_valid)
         case TypeRoot.MAP:
-            containers, valid, is_broken = _containers_of_type(documents, dict)
+            containers, is_valid, is_broken = _containers_of_type(documents, dict)
             key, item = reading.inner_readings()
             parts = [
                 _cast_documents(key, _join(containers), casts),
                 _cast_documents(item, _join(part.values() for part in containers), casts),
             ]
-            values, failed = _lists(reading, _lengths(containers), parts, valid)
+            values, has_failed = _lists(reading, _lengths(containers), parts, is_valid)
         case TypeRoot.ROW:
-            containers, valid, is_broken = _containers_of_type(documents, dict)
+            containers, is_valid, is_broken = _containers_of_type(documents, dict)
             parts = [
                 _cast_documents(part, [document.get(part.name) for document in containers], casts)
                 for part in reading.inner_readings()
             ]
-            values, failed = _rows(reading, parts, valid)
+            values, has_failed = _rows(reading, parts, is_valid)
         case _:
             return _scalars(reading, documents, casts)
-    return values, any_of(failed, is_broken)
+    return values, any_of(has_failed, is_broken)
 
 
 def _containers_of_type(
@@ -164,13 +164,13 @@ def _containers_of_type(
 
     An empty container is in place of each document of another type.
     """
-    valid = np.array([isinstance(document, python_type) for document in documents], np.bool_)
-    is_broken = np.array([document is not None for document in documents], np.bool_) & ~valid
+    is_valid = np.array([isinstance(document, python_type) for document in documents], np.bool_)
+    is_broken = np.array([document is not None for document in documents], np.bool_) & ~is_valid
     containers = [
-        document if is_valid else python_type()
-        for document, is_valid in zip(documents, valid, strict=True)
+        document if has_type else python_type()
+        for document, has_type in zip(documents, is_valid, strict=True)
     ]
-    return containers, valid, is_broken
+    return containers, is_valid, is_broken
 
 
 def _join(parts: Iterable[Iterable[Any]]) -> list[Any]:
@@ -187,8 +187,8 @@ def _scalars(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> 
     is_broken = np.array(
         [document is not None and cell is None for document, cell in pairs], np.bool_
     )
-    values, failed = cast_cells(reading, cells, casts.alone)
-    return values, any_of(failed, is_broken)
+    values, has_failed = cast_cells(reading, cells, casts.alone)
+    return values, any_of(has_failed, is_broken)
 
 
 def cast_cells(
@@ -196,15 +196,15 @@ def cast_cells(
 ) -> CastResult:
     """Cast values that were read one by one; None is null."""
     wire_values_by_kind, problems = group_cells_by_kind(reading, cells)
-    failed: Bools = np.zeros(len(cells), np.bool_)
-    failed[list(problems)] = True
+    has_failed: Bools = np.zeros(len(cells), np.bool_)
+    has_failed[list(problems)] = True
     values = pa.nulls(len(cells), reading.arrow_type)
     for json_kind, wire_values in wire_values_by_kind.items():
         part, part_failed = cast_alone(reading, json_kind, wire_values)
         values = pc.coalesce(values, part)
         if part_failed is not None:
-            failed |= part_failed
-    return values, any_of(failed)
+            has_failed |= part_failed
+    return values, any_of(has_failed)
 
 
 def _cell(document: Any) -> tuple[JsonKind, str] | None:
@@ -224,7 +224,7 @@ def _lists(
     reading: ColumnReading,
     lengths: np.ndarray[Any, np.dtype[np.int64]],
     parts: Sequence[CastResult],
-    valid: Bools,
+    is_valid: Bools,
 ) -> CastResult:
     """Build arrays or maps from cast elements; null where an element has failed.
 
@@ -235,36 +235,36 @@ def _lists(
         parts: the cast elements of all values, or their keys and their values.
     """
     owners = np.repeat(np.arange(len(lengths)), lengths)
-    failed = np.zeros(len(lengths), np.bool_)
+    has_failed = np.zeros(len(lengths), np.bool_)
     children = [values for values, _ in parts]
     for inner, part in zip(reading.inner_readings(), parts, strict=True):
-        failed[owners[_unfit_mask(inner, part)]] = True
+        has_failed[owners[_unfit_mask(inner, part)]] = True
     if reading.data_type.root is TypeRoot.VECTOR:
-        failed |= valid & (lengths != reading.data_type.length)
-        failed[owners[~valid_of(children[0])]] = True
-    if failed.any():
-        is_good = pa.array(~failed[owners])
+        has_failed |= is_valid & (lengths != reading.data_type.length)
+        has_failed[owners[~valid_of(children[0])]] = True
+    if has_failed.any():
+        is_good = pa.array(~has_failed[owners])
         children = [values.filter(is_good) for values in children]
-        lengths = np.where(failed, 0, lengths)
+        lengths = np.where(has_failed, 0, lengths)
     arrow_type = reading.arrow_type
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
     build = pa.MapArray.from_arrays if pa.types.is_map(arrow_type) else pa.ListArray.from_arrays
-    values = build(offsets, *children, type=arrow_type, mask=pa.array(~valid | failed))
-    return values, failed if failed.any() else None
+    values = build(offsets, *children, type=arrow_type, mask=pa.array(~is_valid | has_failed))
+    return values, has_failed if has_failed.any() else None
 
 
-def _rows(reading: ColumnReading, parts: Sequence[CastResult], valid: Bools) -> CastResult:
-    failed = np.zeros(len(valid), np.bool_)
+def _rows(reading: ColumnReading, parts: Sequence[CastResult], is_valid: Bools) -> CastResult:
+    has_failed = np.zeros(len(is_valid), np.bool_)
     for inner, part in zip(reading.inner_readings(), parts, strict=True):
-        failed |= _unfit_mask(inner, part) & valid
+        has_failed |= _unfit_mask(inner, part) & is_valid
     children = [values for values, _ in parts]
-    mask = pa.array(~valid | failed)
+    mask = pa.array(~is_valid | has_failed)
     values = pa.StructArray.from_arrays(children, fields=list(reading.arrow_type), mask=mask)
-    return values, failed if failed.any() else None
+    return values, has_failed if has_failed.any() else None
 
 
 def _unfit_mask(reading: ColumnReading, part: CastResult) -> Bools:
     """Mark values with a failed part, or with a null part that must not be null."""
-    values, failed = part
-    unfit = np.zeros(len(values), np.bool_) if failed is None else failed
-    return unfit | ~valid_of(values) if reading.required and values.null_count else unfit
+    values, has_failed = part
+    unfit = np.zeros(len(values), np.bool_) if has_failed is None else has_failed
+    return unfit | ~valid_of(values) if reading.is_required and values.null_count else unfit

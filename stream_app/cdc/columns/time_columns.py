@@ -84,38 +84,38 @@ def dates_from_iso(texts: pa.Array) -> CastResult:
     return _cast_matching(texts_without_zone, is_match, pa.date32())
 
 
-def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) -> CastResult:
+def timestamps_from_days(days: pa.Array, target_type: pa.DataType, precision: int) -> CastResult:
     """Convert int64 days since 1970-01-01 to timestamps of the days' midnights."""
     day_counts = int64s_of(days)
-    failed = _out_of_range(day_counts, days, _FIRST_DAY, _LAST_DAY)
-    if failed is not None:
-        days = null_where(days, failed)
+    has_failed = _out_of_range(day_counts, days, _FIRST_DAY, _LAST_DAY)
+    if has_failed is not None:
+        days = null_where(days, has_failed)
     seconds = pc.multiply(days, _DAY_SECONDS)
-    stamps, outside = timestamps_from_epoch(seconds, 0, target, precision)
-    return stamps, any_of(failed, outside)
+    stamps, outside = timestamps_from_epoch(seconds, 0, target_type, precision)
+    return stamps, any_of(has_failed, outside)
 
 
 def times_from_epoch(
-    values: pa.Array, digits: int, target: pa.DataType, precision: int
+    values: pa.Array, digits: int, target_type: pa.DataType, precision: int
 ) -> CastResult:
     """Convert int64 units of 10^-digits seconds since midnight to times."""
     ticks = int64s_of(values)
     end = _DAY_SECONDS * 10**digits
-    failed = _out_of_range(ticks, values, 0, end - 1)
-    converted_ticks = _rescale(ticks, digits, _digits_of(target), precision)
-    return _build(converted_ticks, values, failed, target)
+    has_failed = _out_of_range(ticks, values, 0, end - 1)
+    converted_ticks = _rescale(ticks, digits, _digits_of(target_type), precision)
+    return _build(converted_ticks, values, has_failed, target_type)
 
 
-def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> CastResult:
+def times_from_iso(texts: pa.Array, target_type: pa.DataType, precision: int) -> CastResult:
     """Parse ``07:30:00Z`` or ``23:59:59.999999`` to time; other zones are converted to UTC."""
     # A time is parsed as a time of 1970-01-01. Its zone may move it to another day, so only the
     # remainder within a day counts.
     stamped_texts = pc.binary_join_element_wise("1970-01-01T", texts, "")
-    instants, failed = _instants(stamped_texts, 9)
+    instants, has_failed = _instants(stamped_texts, 9)
     day_nanos = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
-    wire = _build(day_nanos, instants, None, pa.int64())[0]
-    times, _ = times_from_epoch(wire, 9, target, precision)
-    return times, failed
+    wire_values = _build(day_nanos, instants, None, pa.int64())[0]
+    times, _ = times_from_epoch(wire_values, 9, target_type, precision)
+    return times, has_failed
 
 
 def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
@@ -137,29 +137,31 @@ def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
 
 
 def timestamps_from_epoch(
-    values: pa.Array, digits: int, target: pa.DataType, precision: int
+    values: pa.Array, digits: int, target_type: pa.DataType, precision: int
 ) -> CastResult:
-    """Convert int64 units of 10^-digits seconds since 1970 to timestamps of `target`'s unit."""
+    """Convert int64 units of 10^-digits seconds since 1970 to timestamps in the target's unit."""
     ticks = int64s_of(values)
-    target_digits = _digits_of(target)
+    target_digits = _digits_of(target_type)
     unit = 10**digits
     low = _FIRST_DAY * _DAY_SECONDS * unit
     high = (_LAST_DAY + 1) * _DAY_SECONDS * unit - 1
     if target_digits > digits:
         limit = _INT64_MAX // 10 ** (target_digits - digits)
         low, high = max(low, -limit), min(high, limit)
-    failed = _out_of_range(ticks, values, low, high)
-    if digits == target_digits and precision >= digits and failed is None:
-        return values.view(target), None
-    return _build(_rescale(ticks, digits, target_digits, precision), values, failed, target)
+    has_failed = _out_of_range(ticks, values, low, high)
+    if digits == target_digits and precision >= digits and has_failed is None:
+        return values.view(target_type), None
+    return _build(
+        _rescale(ticks, digits, target_digits, precision), values, has_failed, target_type
+    )
 
 
-def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> CastResult:
+def timestamps_from_iso(texts: pa.Array, target_type: pa.DataType, precision: int) -> CastResult:
     """Convert ISO 8601 texts to timestamps; a text without a zone is taken as UTC."""
-    digits = 9 if _digits_of(target) == 9 else 6
-    instants, failed = _instants(texts, digits)
-    stamps, outside = timestamps_from_epoch(instants, digits, target, precision)
-    return stamps, any_of(failed, outside)
+    digits = 9 if _digits_of(target_type) == 9 else 6
+    instants, has_failed = _instants(texts, digits)
+    stamps, outside = timestamps_from_epoch(instants, digits, target_type, precision)
+    return stamps, any_of(has_failed, outside)
 
 
 def _instants(texts: pa.Array, digits: int) -> CastResult:
@@ -220,31 +222,33 @@ def _order_forms(forms: _Forms, texts: pa.Array) -> _Forms:
     return forms if has_zone else forms[::-1]
 
 
-def _cast_matching(texts: pa.Array, is_match: Bools, target: pa.DataType) -> CastResult:
+def _cast_matching(texts: pa.Array, is_match: Bools, target_type: pa.DataType) -> CastResult:
     """Cast the texts that match; other texts, and dates that do not exist, become null."""
     matching_texts = texts if is_match.all() else null_where(texts, ~is_match)
-    result = cast_isolating(matching_texts, target)
+    result = cast_isolating(matching_texts, target_type)
     return result, any_of(valid_of(texts) & ~valid_of(result))
 
 
-def cast_isolating(array: pa.Array, target: pa.DataType) -> pa.Array:
+def cast_isolating(array: pa.Array, target_type: pa.DataType) -> pa.Array:
     """Cast an array; values that cannot be cast become null.
 
     Arrow casts all values or none. So on a failure the array is halved until the failing values are
     isolated.
     """
     try:
-        return array.cast(target)
+        return array.cast(target_type)
     except pa.ArrowInvalid:
         if len(array) == 1:
-            return pa.nulls(1, target)
+            return pa.nulls(1, target_type)
         half = len(array) // 2
         left, right = array.slice(0, half), array.slice(half)
-        return pa.concat_arrays([cast_isolating(left, target), cast_isolating(right, target)])
+        return pa.concat_arrays(
+            [cast_isolating(left, target_type), cast_isolating(right, target_type)]
+        )
 
 
-def _digits_of(target: pa.DataType) -> int:
-    return UNIT_DIGITS[target.unit]
+def _digits_of(target_type: pa.DataType) -> int:
+    return UNIT_DIGITS[target_type.unit]
 
 
 def _rescale(ticks: Int64s, digits: int, target_digits: int, precision: int) -> Int64s:
@@ -262,8 +266,8 @@ def _out_of_range(ticks: Int64s, values: pa.Array, low: int, high: int) -> Bools
         return None
     if not values.null_count and ticks.min() >= low and ticks.max() <= high:
         return None
-    failed: Bools = (ticks < low) | (ticks > high)
-    return any_of(failed & valid_of(values))
+    has_failed: Bools = (ticks < low) | (ticks > high)
+    return any_of(has_failed & valid_of(values))
 
 
 def _dates(days: Int64s, values: pa.Array) -> CastResult:
@@ -272,33 +276,36 @@ def _dates(days: Int64s, values: pa.Array) -> CastResult:
 
 
 def _build(
-    ticks: Int64s, values: pa.Array, failed: Bools | None, target: pa.DataType
+    ticks: Int64s, values: pa.Array, has_failed: Bools | None, target_type: pa.DataType
 ) -> CastResult:
-    """Build an array of `target`, null where `values` is null or a value has failed."""
-    invalid = any_of(~valid_of(values) if values.null_count else None, failed)
-    if target.bit_width == 32:
+    """Build an array of `target_type`, null where `values` is null or a value has failed."""
+    invalid = any_of(~valid_of(values) if values.null_count else None, has_failed)
+    if target_type.bit_width == 32:
         ticks = ticks.astype(np.int32)
     array = pa.array(ticks, mask=invalid)
-    return array.view(target), failed
+    return array.view(target_type), has_failed
 
 
-def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> Bools | None:
+def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire_values: pa.Array) -> Bools | None:
     """Mark the values that lose digits: bool [n], or None if no value does.
 
     Args:
         json_kind: the JSON kind of its values.
-        wire: the values, as `cast_column` takes them. Those that fail to cast may be marked too.
+        wire_values: the values, as `cast_column` takes them. Those that fail to cast may be marked
+            too.
     """
-    if not may_cut(reading) or wire.null_count == len(wire):
+    if not may_cut(reading) or wire_values.null_count == len(wire_values):
         return None
     if json_kind is JsonKind.NUMBER:
         unit = _smallest_unit(reading)
         loses_digits: Bools = (
-            int64s_of(wire) % unit != 0 if unit > 1 else np.zeros(len(wire), np.bool_)
+            int64s_of(wire_values) % unit != 0 if unit > 1 else np.zeros(len(wire_values), np.bool_)
         )
-        loses_digits &= valid_of(wire)
+        loses_digits &= valid_of(wire_values)
     elif json_kind is JsonKind.STRING and reading.family is not Family.DATE:
-        loses_digits = _loses_fraction(wire, _WHOLE_LENGTHS[reading.family], held_digits(reading))
+        loses_digits = _loses_fraction(
+            wire_values, _WHOLE_LENGTHS[reading.family], held_digits(reading)
+        )
     else:
         return None
     return loses_digits if loses_digits.any() else None

@@ -93,17 +93,17 @@ class AvroColumn:
                 float_bits = pa.py_buffer(values.astype(np.int32))
                 return pa.Array.from_buffers(pa.float32(), self.count, [bits, float_bits])
             case kind:
-                target = pa.float64() if kind == "double" else pa.int64()
-                return pa.Array.from_buffers(target, self.count, [bits, pa.py_buffer(values)])
+                target_type = pa.float64() if kind == "double" else pa.int64()
+                return pa.Array.from_buffers(target_type, self.count, [bits, pa.py_buffer(values)])
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
         return self.cells.texts(self.column_index, self.count).view(pa.binary())
 
-    def decimals(self, target: pa.Decimal128Type) -> pa.Array:
+    def decimals(self, target_type: pa.Decimal128Type) -> pa.Array:
         """Return the numbers that are read as decimals, whatever the precision of the type."""
-        is_wide = target.precision > DIGITS_MAX
-        return self.cells.decimals(self.column_index, self.count, target, is_wide=is_wide)
+        is_wide = target_type.precision > DIGITS_MAX
+        return self.cells.decimals(self.column_index, self.count, target_type, is_wide=is_wide)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,12 +106,12 @@ class Span(NamedTuple):
 
     Attributes:
         position: the start of an image, an object or a list.
-        limit: the end of the message, or the start of its tail.
+        end: the end of the message, or the start of its tail.
         searches: the remaining number of searches for names.
     """
 
     position: int
-    limit: int
+    end: int
     searches: int
 
 
@@ -212,7 +212,7 @@ def _parse_wide(position: int, kind: int, scale: int) -> tuple[int, int, int]:
 
 
 @compiled
-def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, output: int) -> None:
+def copy_texts(positions: Int64s, lengths: Int32s, is_valid: Bools, output: int) -> None:
     """Copy texts into one buffer without their escapes.
 
     It copies whole words, so up to 7 bytes more than each text; the next text overwrites these. A
@@ -220,40 +220,40 @@ def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, output: int) ->
 
     Args:
         positions, lengths: [s]; of one column, see `ImageBuffers`.
-        valid: bool [s]; the texts to copy.
+        is_valid: bool [s]; the texts to copy.
         output: the address of a buffer that has 8 bytes more than all texts.
     """
-    target = 0
+    output_offset = 0
     for index in range(len(positions)):
-        if not valid[index]:
+        if not is_valid[index]:
             continue
         position, length = positions[index], lengths[index]
         if position >= 0:
             for shift in range(0, length, 8):
-                put_number(output + target + shift, 0, number_at(position + shift))
+                put_number(output + output_offset + shift, 0, number_at(position + shift))
         else:
             position = ~position
-            end = target + length
-            while target < end:
+            end = output_offset + length
+            while output_offset < end:
                 code = byte_at(position)
                 if code == BACKSLASH:
                     code, position = character_at(position)
-                    target = put_character(output, target, code)
+                    output_offset = put_character(output, output_offset, code)
                 else:
-                    put_byte(output, target, code)
-                    target, position = target + 1, position + 1
+                    put_byte(output, output_offset, code)
+                    output_offset, position = output_offset + 1, position + 1
             continue
-        target += length
+        output_offset += length
 
 
 @compiled
-def put_character(output: int, target: int, code: int) -> int:
+def put_character(output: int, output_offset: int, code: int) -> int:
     """Write a character in UTF-8; return the position after it."""
     size = size_of(code)
     if size == 1:
-        put_byte(output, target, code)
-        return target + 1
-    put_byte(output, target, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
+        put_byte(output, output_offset, code)
+        return output_offset + 1
+    put_byte(output, output_offset, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
     for shift in range(size - 2, -1, -1):
-        put_byte(output, target + size - 1 - shift, 0x80 | code >> 6 * shift & 0x3F)
-    return target + size
+        put_byte(output, output_offset + size - 1 - shift, 0x80 | code >> 6 * shift & 0x3F)
+    return output_offset + size

@@ -58,14 +58,14 @@ def parse_name(
         expect next; and the remaining searches. The number of an unknown name is
         `NO_COLUMN - 1 - entry`, or `NO_COLUMN` if it has no entry.
     """
-    limit, searches, next_entry = span
+    end, searches, next_entry = span
     if byte_at(position) != QUOTE:
-        position = blank_end(position, limit)
-    value_position, entry, searches = _find_name(position, (limit, searches), buffers, next_entry)
-    if value_position < 0 or value_position >= limit:
+        position = blank_end(position, end)
+    value_position, entry, searches = _find_name(position, (end, searches), buffers, next_entry)
+    if value_position < 0 or value_position >= end:
         return DECLINED, NO_COLUMN, 0, 0
     if byte_at(value_position) <= SPACE:
-        value_position = blank_end(value_position, limit)
+        value_position = blank_end(value_position, end)
     column = NO_COLUMN
     if entry >= 0:
         column = number_at(buffers.columns + 8 * entry)
@@ -89,34 +89,37 @@ def _find_name(
         The position after the colon, or `DECLINED`; the name's entry, or -1 if it has none; and the
         remaining searches.
     """
-    limit, searches = span
+    end, searches = span
     entry, tried = first_entry, 1
-    colon_end = _expected_name_end(position, limit, buffers, entry)
+    colon_end = _expected_name_end(position, end, buffers, entry)
     while colon_end < 0 and tried < buffers.name_count:
         if searches == 0:
             return DECLINED, 0, 0
         searches, tried = searches - 1, tried + 1
         entry = entry + 1 if entry + 1 < buffers.name_count else 0
-        colon_end = _expected_name_end(position, limit, buffers, entry)
+        colon_end = _expected_name_end(position, end, buffers, entry)
     if colon_end < 0:
         return name_end(position), -1, searches
     return colon_end, entry, searches
 
 
 @compiled
-def _expected_name_end(position: int, limit: int, buffers: ImageBuffers, entry: int) -> int:
+def _expected_name_end(position: int, end: int, buffers: ImageBuffers, entry: int) -> int:
     """Return the position after the expected name and its colon, or `DECLINED` for another name."""
-    start, end = number_at(buffers.starts + 8 * entry), number_at(buffers.starts + 8 * (entry + 1))
+    words_start, words_end = (
+        number_at(buffers.starts + 8 * entry),
+        number_at(buffers.starts + 8 * (entry + 1)),
+    )
     length = number_at(buffers.lengths + 8 * entry)
-    if end == start or position + length > limit:
+    if words_end == words_start or position + length > end:
         return DECLINED
     word_position = position
-    for word in range(start, end - 1):
+    for word in range(words_start, words_end - 1):
         if word_at(word_position) != word_at(buffers.words + 8 * word):
             return DECLINED
         word_position += 8
     if word_at(word_position) & word_at(buffers.masks + 8 * entry) != word_at(
-        buffers.words + 8 * (end - 1)
+        buffers.words + 8 * (words_end - 1)
     ):
         return DECLINED
     return position + length

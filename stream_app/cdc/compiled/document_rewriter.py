@@ -138,34 +138,35 @@ def rewrite_messages(
 
 @compiled
 def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
-    span: tuple[int, int], buffers: ImageBuffers, memory: RewriteMemory, target: tuple[int, int]
+    span: tuple[int, int],
+    buffers: ImageBuffers,
+    memory: RewriteMemory,
+    output_and_stamp: tuple[int, int],
 ) -> int:
     """Rewrite one message, and return the position after the written bytes, or `DECLINED`."""
-    position, limit = span
-    output, stamp = target
+    position, end = span
+    output, stamp = output_and_stamp
     has_before, image_count, op = False, 0, 0
     source = _no_source()
-    if limit - position < 2 or byte_at(position) != OBJECT_START:
+    if end - position < 2 or byte_at(position) != OBJECT_START:
         return DECLINED
     while True:
-        position = blank_end(position + 1, limit)
+        position = blank_end(position + 1, end)
         colon_end, name = name_end(position), word_at(position)
-        if colon_end < 0 or colon_end >= limit:
+        if colon_end < 0 or colon_end >= end:
             return DECLINED
-        size, position = colon_end - position, blank_end(colon_end, limit)
+        size, position = colon_end - position, blank_end(colon_end, end)
         if size == 9 and name == _BEFORE_NAME and image_count == 0:
             has_before, image_count = byte_at(position) == QUOTE, 1
             output = _put_piece(output, memory, _BEFORE)
-            position, output = _rewrite_image((position, limit), buffers, memory, (output, stamp))
+            position, output = _rewrite_image((position, end), buffers, memory, (output, stamp))
         elif size == 8 and name == _AFTER_NAME and image_count < 2:
             if image_count == 0:
                 output = _put_piece(_put_piece(output, memory, _BEFORE), memory, _NULL)
             image_count, output = 2, _put_piece(output, memory, _AFTER)
-            position, output = _rewrite_image(
-                (position, limit), buffers, memory, (output, stamp + 1)
-            )
+            position, output = _rewrite_image((position, end), buffers, memory, (output, stamp + 1))
         elif size == 9 and name == _SOURCE_NAME and source.end < 0:
-            source = _parse_source(position, limit)
+            source = _parse_source(position, end)
             position = source.end
         elif size == 5 and name & _FIVE_BYTES == _OP_NAME and op == 0:
             op, position = _parse_op(position)
@@ -174,13 +175,13 @@ def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
             is_repeated |= (size == 8 and name == _AFTER_NAME) or (
                 size == 5 and name & _FIVE_BYTES == _OP_NAME
             )
-            position = DECLINED if is_repeated else value_end(position, limit)
-        if position < 0 or position >= limit:
+            position = DECLINED if is_repeated else value_end(position, end)
+        if position < 0 or position >= end:
             return DECLINED
-        position = blank_end(position, limit)
+        position = blank_end(position, end)
         if byte_at(position) != COMMA:
             break
-    is_complete = byte_at(position) == OBJECT_END and blank_end(position + 1, limit) == limit
+    is_complete = byte_at(position) == OBJECT_END and blank_end(position + 1, end) == end
     if not is_complete or image_count == 0 or source.end < 0 or op == 0:
         return DECLINED
     if op == _DELETE and not has_before:  # the key has its columns
@@ -237,7 +238,7 @@ def _no_source() -> _SourceFields:
 
 @compiled
 def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
-    position: int, limit: int
+    position: int, end: int
 ) -> _SourceFields:
     """Find the values of `source` that the rewritten message has."""
     connector = time = database = table = 0
@@ -245,13 +246,13 @@ def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
     if byte_at(position) != OBJECT_START:
         return _no_source()
     while True:
-        position = blank_end(position + 1, limit)
+        position = blank_end(position + 1, end)
         name, colon_end, next_word = word_at(position), name_end(position), word_at(position + 8)
-        if colon_end < 0 or colon_end >= limit:
+        if colon_end < 0 or colon_end >= end:
             break
-        size, value_start = colon_end - position, blank_end(colon_end, limit)
-        position = value_end(value_start, limit)
-        if position < 0 or position >= limit:
+        size, value_start = colon_end - position, blank_end(colon_end, end)
+        position = value_end(value_start, end)
+        if position < 0 or position >= end:
             break
         is_text, is_null = byte_at(value_start) == QUOTE, byte_at(value_start) == NULL_START
         length = 0 if is_null else position - value_start
@@ -271,7 +272,7 @@ def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
             if time or length > _DIGITS_MAX or not (is_null or digits_end(value_start) == position):
                 break
             time, time_length = value_start, length
-        position = blank_end(position, limit)
+        position = blank_end(position, end)
         if byte_at(position) == OBJECT_END:
             return _SourceFields(
                 position + 1,
@@ -287,32 +288,35 @@ def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
 
 @compiled
 def _rewrite_image(
-    span: tuple[int, int], buffers: ImageBuffers, memory: RewriteMemory, target: tuple[int, int]
+    span: tuple[int, int],
+    buffers: ImageBuffers,
+    memory: RewriteMemory,
+    output_and_stamp: tuple[int, int],
 ) -> tuple[int, int]:
     """Rewrite an image; return the positions after it, or `DECLINED`, and after the output."""
-    position, limit = span
-    output, stamp = target
+    position, end = span
+    output, stamp = output_and_stamp
     if byte_at(position) == NULL_START:
         return word_end(position), _put_piece(output, memory, _NULL)
     if byte_at(position) != QUOTE:
         return DECLINED, output
-    position, end = _put_unescaped(position + 1, limit, memory.scratch)
+    position, text_end = _put_unescaped(position + 1, end, memory.scratch)
     if position < 0:
         return DECLINED, output
-    put_number(end, 0, 0)  # zeros end any text
-    put_number(end, 1, 0)
-    output = _rewrite_document((memory.scratch, end), buffers, (output, stamp))
+    put_number(text_end, 0, 0)  # zeros end any text
+    put_number(text_end, 1, 0)
+    output = _rewrite_document((memory.scratch, text_end), buffers, (output, stamp))
     return (position, output) if output > 0 else (DECLINED, output)
 
 
 @compiled
-def _put_unescaped(position: int, limit: int, output: int) -> tuple[int, int]:
+def _put_unescaped(position: int, end: int, output: int) -> tuple[int, int]:
     """Write a string without its escapes.
 
     Returns:
         The position after its quote, or `DECLINED`; and that after the output.
     """
-    while position < limit:
+    while position < end:
         word = word_at(position)
         put_number(output, 0, number_at(position))
         special_bytes = odd_bytes(word)
@@ -341,10 +345,12 @@ def _put_unescaped(position: int, limit: int, output: int) -> tuple[int, int]:
 
 
 @compiled
-def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tuple[int, int]) -> int:
+def _rewrite_document(
+    span: tuple[int, int], buffers: ImageBuffers, output_and_stamp: tuple[int, int]
+) -> int:
     """Rewrite a document, and return the position after the written bytes, or `DECLINED`."""
     position, end = span
-    output, stamp = target
+    output, stamp = output_and_stamp
     next_entry, searches = 0, end - position + 8 * buffers.name_count
     if byte_at(position) != OBJECT_START:
         return DECLINED

@@ -73,52 +73,54 @@ class ImageCells:
 
     def valid_bits(self, column_index: int, count: int) -> pa.Buffer | None:
         """Return the mask of a column's valid cells, or None if all are valid."""
-        valid = self.states[column_index, :count] == VALUE
-        return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+        is_valid = self.states[column_index, :count] == VALUE
+        return None if is_valid.all() else pa.py_buffer(np.packbits(is_valid, bitorder="little"))
 
     def nulls(self, count: int) -> list[Int64s]:
         """Return the rows of the images with a null, for each column."""
         return [np.flatnonzero(states[:count] == NULL) for states in self.states]
 
     def inner_column(
-        self, column_index: int, count: int, target: pa.DataType, columns: Sequence[pa.Array]
+        self, column_index: int, count: int, target_type: pa.DataType, columns: Sequence[pa.Array]
     ) -> pa.Array:
         """Return the column of objects or of lists, which is made of their own columns."""
-        valid = self.valid_bits(column_index, count)
-        if pa.types.is_struct(target):
-            return pa.Array.from_buffers(target, count, [valid], children=columns)
+        validity = self.valid_bits(column_index, count)
+        if pa.types.is_struct(target_type):
+            return pa.Array.from_buffers(target_type, count, [validity], children=columns)
         offsets = np.zeros(count + 1, np.int32)
         np.cumsum(self.values[column_index, :count], out=offsets[1:])
-        rows = pa.Array.from_buffers(target.value_type, int(offsets[-1]), [None], children=columns)
-        buffers = [valid, pa.py_buffer(offsets)]
-        return pa.Array.from_buffers(target, count, buffers, children=[rows])
+        rows = pa.Array.from_buffers(
+            target_type.value_type, int(offsets[-1]), [None], children=columns
+        )
+        buffers = [validity, pa.py_buffer(offsets)]
+        return pa.Array.from_buffers(target_type, count, buffers, children=[rows])
 
-    def column(self, column_index: int, count: int, kind: int, target: pa.DataType) -> pa.Array:
+    def column(self, column_index: int, count: int, kind: int, target_type: pa.DataType) -> pa.Array:
         """Return a column of the first images, whose cells are of this kind."""
         if kind in (TEXT, NUMBER_TEXT):
             texts = self.texts(column_index, count)
-            return texts if kind == TEXT else texts.cast(target)
+            return texts if kind == TEXT else texts.cast(target_type)
         bits, values = self.valid_bits(column_index, count), self.values[column_index, :count]
         if kind == BOOLEAN:
             booleans = pa.py_buffer(np.packbits(values != 0, bitorder="little"))
-            return pa.Array.from_buffers(target, count, [bits, booleans])
+            return pa.Array.from_buffers(target_type, count, [bits, booleans])
         if kind != INTEGER:
-            return self.decimals(column_index, count, target, is_wide=kind >= WIDE)
-        return pa.Array.from_buffers(target, count, [bits, pa.py_buffer(values)])
+            return self.decimals(column_index, count, target_type, is_wide=kind >= WIDE)
+        return pa.Array.from_buffers(target_type, count, [bits, pa.py_buffer(values)])
 
     def texts(self, column_index: int, count: int) -> pa.Array:
         """Return a column of texts whose UTF-8 is not checked."""
-        valid, lengths = (
+        is_valid, lengths = (
             self.states[column_index, :count] == VALUE,
             self.lengths[column_index, :count],
         )
         bits = self.valid_bits(column_index, count)
         if bits is not None:
-            lengths = np.where(valid, lengths, 0)
-        return _text_array(self.values[column_index, :count], lengths, valid, bits)
+            lengths = np.where(is_valid, lengths, 0)
+        return _text_array(self.values[column_index, :count], lengths, is_valid, bits)
 
     def decimals(
-        self, column_index: int, count: int, target: pa.DataType, *, is_wide: bool
+        self, column_index: int, count: int, target_type: pa.DataType, *, is_wide: bool
     ) -> pa.Array:
         """Return a column of the unscaled numbers of decimals of any precision."""
         values = self.values[column_index, :count]
@@ -128,16 +130,16 @@ class ImageCells:
                 self.states[column_index, :count] == VALUE, self.highs[column_index, :count], 0
             )
         words = pa.py_buffer(np.stack([values, highs], axis=1))
-        return pa.Array.from_buffers(target, count, [self.valid_bits(column_index, count), words])
+        return pa.Array.from_buffers(target_type, count, [self.valid_bits(column_index, count), words])
 
 
 def _text_array(
-    positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None
+    positions: Int64s, lengths: Int32s, is_valid: Bools, bits: pa.Buffer | None
 ) -> pa.Array:
     offsets = np.zeros(len(positions) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     size = int(offsets[-1])
     output = np.empty(size + WORD, np.uint8)
-    copy_texts(positions, lengths, valid, output.ctypes.data)
+    copy_texts(positions, lengths, is_valid, output.ctypes.data)
     buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(output[:size])]
     return pa.Array.from_buffers(pa.string(), len(positions), buffers)

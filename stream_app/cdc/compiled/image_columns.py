@@ -150,7 +150,7 @@ class ImageLayout:
             columns=np.array([column_indices.get(name, NO_COLUMN) for name in names], np.int64),
             kinds=np.array([kind for kind, _ in all_types], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
-            types=[target for _, target in all_types],
+            types=[target_type for _, target_type in all_types],
             names=columns,
             objects=list(objects.values()),
             lists=list(lists.values()),
@@ -272,8 +272,8 @@ class ImageLayout:
 
     def _columns(self, cells: ImageCells, count: int) -> list[pa.Array]:
         return [
-            cells.column(index, count, int(kind), target)
-            for index, (kind, target) in enumerate(zip(self.kinds, self.types, strict=True))
+            cells.column(index, count, int(kind), target_type)
+            for index, (kind, target_type) in enumerate(zip(self.kinds, self.types, strict=True))
             if kind not in (OBJECT, LIST)
         ]
 
@@ -285,18 +285,18 @@ def _kind_of(
     reading: ColumnReading, json_kind: JsonKind, *, reads_base64: bool
 ) -> tuple[int, pa.DataType] | None:
     """Return the kind of a column's cells, and their type; None if machine code has no parser."""
-    wire = reading.wire_type(json_kind)
+    wire_type = reading.wire_type(json_kind)
     if reading.family is Family.DECIMAL and json_kind in (JsonKind.NUMBER, JsonKind.STRING):
         is_base64 = reading.encoding is Encoding.BASE64
         wide = WIDE if reading.data_type.precision > DIGITS_MAX else 0
-        if not pa.types.is_string(wire):
+        if not pa.types.is_string(wire_type):
             decimal_kind = DECIMAL if json_kind is JsonKind.NUMBER else DECIMAL_TEXT
             return decimal_kind + wide, reading.arrow_type
         if is_base64 and reads_base64 and reading.scale == reading.data_type.scale:
             return BASE64 + wide, reading.arrow_type
-    if wire is None:
+    if wire_type is None:
         return None
-    if pa.types.is_floating(wire) and json_kind is JsonKind.NUMBER:
-        return NUMBER_TEXT, wire
-    plain_kind = _PLAIN_KINDS.get(wire)
-    return None if plain_kind is None else (plain_kind, wire)
+    if pa.types.is_floating(wire_type) and json_kind is JsonKind.NUMBER:
+        return NUMBER_TEXT, wire_type
+    plain_kind = _PLAIN_KINDS.get(wire_type)
+    return None if plain_kind is None else (plain_kind, wire_type)

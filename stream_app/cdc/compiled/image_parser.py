@@ -50,27 +50,27 @@ def parse_image(
     image_row: ImageRow,
 ) -> ParsedImage:
     """Parse one image into the cells of its row."""
-    position, limit, searches = span
+    position, end, searches = span
     row, stamp = image_row
     next_entry, hash_sum, parsed_columns = 0, 0, 0
-    position = blank_end(position + 1, limit)
+    position = blank_end(position + 1, end)
     if byte_at(position) == OBJECT_END:
         return ParsedImage(position + 1, 0, put_missing(buffers, row, stamp), searches)
     while True:
-        search = limit, searches, next_entry
+        search = end, searches, next_entry
         value_position, column, next_entry, searches = parse_name(position, search, buffers, stamp)
         if value_position < 0:
             return ParsedImage(DECLINED, 0, 0, 0)
         if column < 0:
             hash_sum += drift_hash_of_unknown(position, value_position, column)
-            position = value_end(value_position, limit)
+            position = value_end(value_position, end)
         else:
             parsed_columns += 1
             position = parse_cell(value_position, buffers, (column, row))
-        if position < 0 or position >= limit:
+        if position < 0 or position >= end:
             return ParsedImage(DECLINED, 0, 0, 0)
         if byte_at(position) != COMMA:
-            position = blank_end(position, limit)
+            position = blank_end(position, end)
             if byte_at(position) != COMMA:
                 break
         position += 1

@@ -137,33 +137,33 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
         The position after its brace, or `DECLINED`; and the sum of the drift hashes of its own
         fields, or of the images in it if it has some.
     """
-    position, limit, searches = span
+    position, end, searches = span
     row, stamp = image_row
     first_inner = buffers.column_count - inner.object_count - inner.list_count
     next_entry, hash_sum, parsed_columns, image_hash_sum = 0, 0, 0, 0
-    position = blank_end(position + 1, limit)
+    position = blank_end(position + 1, end)
     is_empty = byte_at(position) == OBJECT_END
     while not is_empty:
-        search = limit, searches, next_entry
+        search = end, searches, next_entry
         value_position, column, next_entry, searches = parse_name(position, search, buffers, stamp)
         if value_position < 0:
             return DECLINED, 0
         parsed_columns += column >= 0
         if column < 0:
             hash_sum += drift_hash_of_unknown(position, value_position, column)
-            position = value_end(value_position, limit)
+            position = value_end(value_position, end)
         elif column >= first_inner and byte_at(value_position) != NULL_START:
             inner_images = _parse_inner_images(
-                Span(value_position, limit, searches), buffers, inner, column, image_row
+                Span(value_position, end, searches), buffers, inner, column, image_row
             )
             position, searches = inner_images.position, inner_images.searches
             image_hash_sum += inner_images.hash_sum
         else:
             position = parse_cell(value_position, buffers, (column, row))
-        if position < 0 or position >= limit:
+        if position < 0 or position >= end:
             return DECLINED, 0
         if byte_at(position) != COMMA:
-            position = blank_end(position, limit)
+            position = blank_end(position, end)
             if byte_at(position) != COMMA:
                 break
         position += 1
@@ -207,23 +207,23 @@ def _parse_inner_images(
 @compiled
 def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> _ParsedList:
     """Parse the objects of a list as images, of which the first gets the row `start`."""
-    position, limit, searches = span
+    position, end, searches = span
     row, unknown, missing = start, 0, 0
-    position = blank_end(position + 1, limit)
+    position = blank_end(position + 1, end)
     if byte_at(position) == ARRAY_END:
         return _ParsedList(position + 1, row, 0, 0, searches)
     while row < buffers.width and byte_at(position) == OBJECT_START:
-        image = parse_image(Span(position, limit, searches), buffers, ImageRow(row, position))
+        image = parse_image(Span(position, end, searches), buffers, ImageRow(row, position))
         position, searches = image.position, image.searches
-        if position < 0 or position >= limit:
+        if position < 0 or position >= end:
             return _ParsedList(DECLINED, start, 0, 0, 0)
         row, unknown, missing = row + 1, unknown + image.unknown, missing + image.missing
-        position = blank_end(position, limit)
+        position = blank_end(position, end)
         if byte_at(position) == ARRAY_END:
             return _ParsedList(position + 1, row, unknown, missing, searches)
         if byte_at(position) != COMMA:
             return _ParsedList(DECLINED, start, 0, 0, 0)
-        position = blank_end(position + 1, limit)
+        position = blank_end(position + 1, end)
     return _ParsedList(DECLINED, start, 0, 0, 0)
 
 

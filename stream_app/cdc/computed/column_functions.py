@@ -222,9 +222,9 @@ def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Ar
     reading = _reading(data_type, arrow_type)
     text = value.lower() if reading.family is Family.BOOLEAN else value
     try:
-        json_kind, wire = wire_value(reading, JsonKind.STRING, text)
-        constant, failed = cast_alone(reading, json_kind, [wire])
-        if failed is None:
+        json_kind, parsed_value = wire_value(reading, JsonKind.STRING, text)
+        constant, has_failed = cast_alone(reading, json_kind, [parsed_value])
+        if has_failed is None:
             return constant
     except ValueError:
         pass
@@ -240,7 +240,7 @@ def _reading(data_type: DataType, arrow_type: pa.DataType) -> ColumnReading:
         arrow_type=arrow_type,
         encoding=Encoding.ISO if is_time else Encoding.TEXT,
         scale=data_type.scale,
-        required=False,
+        is_required=False,
         is_key=False,
     )
 

@@ -34,9 +34,9 @@ def substring(values: pa.Array, start: int, end: int | None, precision: int = 0)
     """
     texts = as_text(values, precision)
     needed_length = start if end is None else end
-    failed = bools_of(pc.less(pc.utf8_length(texts), needed_length))
+    has_failed = bools_of(pc.less(pc.utf8_length(texts), needed_length))
     parts = pc.utf8_slice_codeunits(texts, start, end)
-    return (null_where(parts, failed), failed) if failed.any() else (parts, None)
+    return (null_where(parts, has_failed), has_failed) if has_failed.any() else (parts, None)
 
 
 def upper(values: pa.Array) -> CastResult:

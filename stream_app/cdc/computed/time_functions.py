@@ -47,14 +47,14 @@ class Instants:
     Attributes:
         seconds: int64 [n], seconds since 1970 in UTC; 0 for null.
         nanos: int64 [n], of the second.
-        valid: bool [n].
-        failed: bool [n]; where a value is not an instant.
+        is_valid: bool [n].
+        has_failed: bool [n]; where a value is not an instant.
     """
 
     seconds: Int64s
     nanos: Int64s
-    valid: Bools
-    failed: Bools
+    is_valid: Bools
+    has_failed: Bools
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -64,7 +64,7 @@ def time_field(values: pa.Array, field: str, precision: int | None) -> CastResul
     """Return one field of each instant, such as ``year``: int32 [n]."""
     instants = instants_of(values, precision)
     field_values = _FIELDS[field](instants.seconds)
-    return pa.array(field_values.astype(np.int32), mask=~instants.valid), any_of(instants.failed)
+    return pa.array(field_values.astype(np.int32), mask=~instants.is_valid), any_of(instants.has_failed)
 
 
 def date_format(
@@ -83,9 +83,9 @@ def date_format(
         unit_starts = encoded.dictionary.to_numpy() * unit
         texts = _format_parts(unit_starts, np.zeros_like(unit_starts), parts)
         texts = texts.take(encoded.indices)
-    if not instants.valid.all():
-        texts = pc.if_else(pa.array(instants.valid), texts, pa.scalar(None, pa.string()))
-    return texts, any_of(instants.failed)
+    if not instants.is_valid.all():
+        texts = pc.if_else(pa.array(instants.is_valid), texts, pa.scalar(None, pa.string()))
+    return texts, any_of(instants.has_failed)
 
 
 def instants_of(values: pa.Array, precision: int | None) -> Instants:
@@ -95,12 +95,12 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
         precision: the number of fractional digits of a second in numbers, also as texts, or None
             for dates and timestamps.
     """
-    arrow_type, valid = values.type, valid_of(values)
+    arrow_type, is_valid = values.type, valid_of(values)
     if pa.types.is_string(arrow_type):
         ticks, digits, nanos = _instants_of_texts(values, precision)
         parsed = valid_of(ticks)
     else:
-        ticks, digits, nanos, parsed = values, precision or 0, None, valid
+        ticks, digits, nanos, parsed = values, precision or 0, None, is_valid
         if pa.types.is_date(arrow_type):
             ticks = pc.multiply(values.view(pa.int32()).cast(pa.int64()), DAY)
         elif pa.types.is_timestamp(arrow_type):
@@ -114,7 +114,7 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
         np.where(is_in_range, seconds, 0),
         np.where(is_in_range, fraction * 10 ** (9 - digits) if nanos is None else nanos, 0),
         is_in_range,
-        valid & ~is_in_range,
+        is_valid & ~is_in_range,
     )
 
 
@@ -134,8 +134,8 @@ def _instants_of_texts(
         digits = pc.if_else(numeric, texts, pa.scalar(None, pa.string()))
         return cast_isolating(pc.replace_substring(digits, "+", ""), pa.int64()), precision, None
     microseconds = pa.timestamp("us")
-    stamps, failed = timestamps_from_iso(texts, microseconds, 6)
-    if failed is not None:
+    stamps, has_failed = timestamps_from_iso(texts, microseconds, 6)
+    if has_failed is not None:
         # Paimon also takes months, days, hours, minutes and seconds of one digit.
         padded = pc.replace_substring_regex(
             pc.replace_substring(texts, "T", " "), _ONE_DIGIT, "0\\1"

@@ -28,10 +28,10 @@ def variant_get(values: pa.Array, path: VariantPath, reading: ColumnReading) -> 
         reading: the reading of texts as the wanted type.
     """
     documents, names = (values.field(part).to_pylist() for part in (layout.VALUE, layout.METADATA))
-    valid = values.is_valid().to_pylist()
+    validity = values.is_valid().to_pylist()
     cells = [
         _cell(at_path(Variant(document, metadata), path)) if is_valid else None
-        for document, metadata, is_valid in zip(documents, names, valid, strict=True)
+        for document, metadata, is_valid in zip(documents, names, validity, strict=True)
     ]
     return cast_cells(reading, cells, cast_alone)
 

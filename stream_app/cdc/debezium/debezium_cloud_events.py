@@ -51,11 +51,11 @@ class _ChangeData:
         if not len(data):
             return data, np.zeros(0, np.bool_)
         times = attributes[_TIME]
-        suspects = ~bools_of(attributes[_OP].is_valid())
-        suspects |= ~bools_of(pc.match_substring_regex(times, _DIGITS))
+        is_suspect = ~bools_of(attributes[_OP].is_valid())
+        is_suspect |= ~bools_of(pc.match_substring_regex(times, _DIGITS))
         is_enveloped = bools_of(pc.starts_with(data, pattern=_ENVELOPE))
         raw, offsets = own_bytes(data)
-        suspects |= is_enveloped & (raw.take(offsets[1:] - 2, mode="clip") != ord("}"))
+        is_suspect |= is_enveloped & (raw.take(offsets[1:] - 2, mode="clip") != ord("}"))
         names = [_OP, *(_PREFIX + name for name in _SOURCE)]
         joined_attributes = pc.binary_join_element_wise(
             *(attributes[name] for name in names), "\0", null_handling="replace",
@@ -80,7 +80,7 @@ class _ChangeData:
         ]
         return pc.binary_join_element_wise(
             *parts, b"", null_handling="replace", null_replacement=b"0"
-        ), suspects
+        ), is_suspect
 
     def unwrap_one(self, event: Mapping[str, Any]) -> bytes:
         """See `EventData`."""

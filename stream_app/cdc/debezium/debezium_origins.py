@@ -182,8 +182,8 @@ class _OriginSearch:
             for mask, names in ((is_envelope, source_names), (is_flat, flat_names)):
                 if mask.any():
                     self._assign_tables(names, mask, part_indices)
-            suspects = ~(is_envelope | is_flat)
-            self._read_one_by_one(part.filter(pa.array(suspects)), part_indices[suspects])
+            is_suspect = ~(is_envelope | is_flat)
+            self._read_one_by_one(part.filter(pa.array(is_suspect)), part_indices[is_suspect])
 
     def _assign_tables(
         self, names: Sequence[pa.Array], mask: Bools, message_indices: Int32s
@@ -287,11 +287,11 @@ def without_envelopes(values: pa.Array) -> pa.Array:
 
     Such an envelope becomes its payload.
     """
-    suspects = bools_of(pc.match_substring(values, pattern=b'"payload"'))
-    suspects &= bools_of(pc.match_substring(values, pattern=b'"schema"'))
-    if not suspects.any():
+    is_suspect = bools_of(pc.match_substring(values, pattern=b'"payload"'))
+    is_suspect &= bools_of(pc.match_substring(values, pattern=b'"schema"'))
+    if not is_suspect.any():
         return values
-    mask = pa.array(suspects)
+    mask = pa.array(is_suspect)
     payloads = [_payload_of(value) for value in values.filter(mask).to_pylist()]
     return pc.replace_with_mask(values, mask, pa.array(payloads, pa.binary()))
 

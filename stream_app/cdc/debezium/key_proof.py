@@ -182,12 +182,12 @@ class KeyCheck:
     """A check whether the rows of one table's changes are certain by the messages' keys.
 
     Attributes:
-        quarantines: whether a change whose row is not certain becomes a bad record; otherwise it
-            stops the job.
+        quarantines_uncertain: whether a change whose row is not certain becomes a bad record;
+            otherwise it stops the job.
     """
 
     rules: KeyRules
-    quarantines: bool
+    quarantines_uncertain: bool
     _keys: MessageKeys = field(init=False, default_factory=MessageKeys)
 
     @property
@@ -226,7 +226,7 @@ class KeyCheck:
             for question in KeyQuestion
             if not is_answered[code, question]
         }
-        if not self.quarantines:
+        if not self.quarantines_uncertain:
             first_failed = failed_indices[np.argmin(message_indices[failed_indices])]
             case = cases[codes[first_failed], questions[first_failed]]
             raise _uncertain_error(messages, int(message_indices[first_failed]), self.rules, *case)

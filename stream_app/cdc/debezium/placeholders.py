@@ -39,28 +39,28 @@ class Placeholder:
         raw: its bytes.
         texts: its forms in a column of texts.
         binaries: its forms in a column of other types.
-        nested: its forms as JSON text, in a column of arrays or maps.
+        json_texts: its forms as JSON text, in a column of arrays or maps.
     """
 
     raw: bytes
     texts: tuple[str, ...]
     binaries: tuple[str, ...]
-    nested: frozenset[str]
+    json_texts: frozenset[str]
 
     @property
     def text(self) -> str:
         """The placeholder in a column of texts."""
         return self.texts[0]
 
-    def is_value(self, reading: ColumnReading, text: str, *, nested: bool) -> bool:
+    def is_value(self, reading: ColumnReading, text: str, *, is_nested: bool) -> bool:
         """Return whether a value is the placeholder.
 
         Args:
             text: the characters of a string, or the JSON text of an array or object.
-            nested: whether `text` is the JSON text of an array or object.
+            is_nested: whether `text` is the JSON text of an array or object.
         """
-        if nested:
-            return text in self.nested
+        if is_nested:
+            return text in self.json_texts
         return text in self._forms(reading)
 
     def in_column(self, reading: ColumnReading, texts: pa.Array) -> Bools | None:
@@ -84,7 +84,7 @@ class Placeholder:
         """Return the mask of the placeholders in a column of lists: bool [n]."""
         is_placeholder: Bools = np.zeros(len(lists), np.bool_)
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-        for form in self.nested:
+        for form in self.json_texts:
             elements = json.loads(form)
             indices = np.flatnonzero(lengths == len(elements))
             if not len(indices) or not isinstance(elements, list):
@@ -125,7 +125,7 @@ def placeholder_of(value: str = DEFAULT_PLACEHOLDER) -> Placeholder:
         raw=raw,
         texts=(text, hstore),
         binaries=(text, base64_text, raw.hex(), raw.hex().upper()),
-        nested=frozenset(
+        json_texts=frozenset(
             {
                 hstore,
                 _compact([text]),
@@ -155,13 +155,15 @@ def restore_images(
         restored_columns: columns that the writer may look up; see `TableTraits.restored_columns`.
         has_old_values: whether images before the change hold more than the key.
     """
-    columns, suspects = list(images.columns), images.suspects
+    columns, is_suspect = list(images.columns), images.is_suspect
     unchanged: dict[str, Bools] = {}
     for index, (reading, json_kind) in enumerate(zip(readings, images.json_kinds, strict=True)):
         column = columns[index]
         if pa.types.is_list(column.type):
             is_placeholder = np.append(placeholder.in_lists(column), False)  # for images at -1
-            suspects = suspects | is_placeholder[images.before_at] | is_placeholder[images.after_at]
+            is_suspect = (
+                is_suspect | is_placeholder[images.before_at] | is_placeholder[images.after_at]
+            )
         if not pa.types.is_string(reading.wire_type(json_kind)) or not _is_text(column.type):
             continue
         in_column = placeholder.in_column(reading, column)
@@ -175,10 +177,10 @@ def restore_images(
             may_look_up=reading.name in restored_columns,
         )
         columns[index] = restored.values
-        suspects = suspects | restored.is_remaining
+        is_suspect = is_suspect | restored.is_remaining
         if restored.is_looked_up.any():
             unchanged[reading.name] = restored.is_looked_up
-    return replace(images, columns=columns, suspects=suspects, unchanged=unchanged)
+    return replace(images, columns=columns, is_suspect=is_suspect, unchanged=unchanged)
 
 
 class _RestoredColumn(NamedTuple):

@@ -47,14 +47,14 @@ class DebeziumSurvey:
     """Observations by topic; implements `message_format.SourceSurvey`.
 
     Attributes:
-        quarantines: whether a record whose row is not certain becomes a bad record; otherwise it
-            stops the job.
+        quarantines_uncertain: whether a record whose row is not certain becomes a bad record;
+            otherwise it stops the job.
         writes_changelog: whether old rows of updates go to a changelog.
         records_of: the observed records with rows, by topic.
     """
 
     rules: KeyRules
-    quarantines: bool = False
+    quarantines_uncertain: bool = False
     writes_changelog: bool = False
     records_of: Mapping[str, Sequence[SeenRecord]] = field(default_factory=dict)
 
@@ -87,7 +87,7 @@ class DebeziumSurvey:
         if answers(self.rules, question, sample.fields):
             return None
         return Notice(
-            stops=not self.quarantines,
+            stops_job=not self.quarantines_uncertain,
             problem=f"a record {uncertainty(self.rules, question, sample.fields)}",
             where=sample.place,
             fix=remedies(self.rules, sample.fields),
@@ -181,7 +181,7 @@ def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Debezi
     columns, primary_key = frozenset(setup.columns.names), frozenset(setup.primary_keys)
     return DebeziumSurvey(
         rules=key_rules(options, setup.primary_keys, setup.traits),
-        quarantines=options.quarantines_unproven,
+        quarantines_uncertain=options.quarantines_unproven,
         writes_changelog=setup.keep_update_before,
         records_of={
             topic: records

@@ -133,17 +133,17 @@ class DmsDialect(dialect.Dialect):
         ]
         ops = ops_of(operation, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
-        suspects = (ops == 0) | ~valid_of(data) | ~_equal(record_type, "data")
+        is_suspect = (ops == 0) | ~valid_of(data) | ~_equal(record_type, "data")
         after, old_columns = columns[: len(json_kinds)], columns[len(json_kinds) :]
         has_old, is_proven = _previous_values(table, old_columns, is_update)
         if not self.trusts_keys:
-            suspects |= is_update & ~is_proven
-        suspects |= ~is_update & has_old  # in other operations these are ordinary columns
-        suspects |= is_update & ~is_proven & has_old
+            is_suspect |= is_update & ~is_proven
+        is_suspect |= ~is_update & has_old  # in other operations these are ordinary columns
+        is_suspect |= is_update & ~is_proven & has_old
         before, unreadable_messages = _before_images(
-            values, table, is_update & has_old & ~suspects, old_columns, after
+            values, table, is_update & has_old & ~is_suspect, old_columns, after
         )
-        suspects[unreadable_messages] = True
+        is_suspect[unreadable_messages] = True
         images = Images(
             ops=ops,
             has_before=is_delete | (is_update & is_proven),
@@ -151,7 +151,7 @@ class DmsDialect(dialect.Dialect):
             json_kinds=json_kinds,
             before=before,
             after=after,
-            suspects=suspects,
+            is_suspect=is_suspect,
             table_names=(schema, name) if table.reads_tables else (),
         )
         return dialect.ParsedRecords(images)

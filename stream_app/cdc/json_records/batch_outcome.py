@@ -18,7 +18,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
-    bad_records,
+    bad_records_with_reasons,
     concat_changes,
     message_place,
 )
@@ -76,21 +76,21 @@ class OneByOneResult:
         row_parts: rows, and for each its record: int64 [m].
         reasons: index of a record → why it cannot be read.
         rowless_count: number of messages without a row.
-        truncates: records that empty the table.
+        truncate_indices: records that empty the table.
         question_by_record: index of a record → what its Kafka key must prove; also of records
             with a reason.
         tables: name of a source table → its first record.
-        stops: index of a record → why it stops the job.
+        stop_reasons: index of a record → why it stops the job.
         drift: unknown, missing and cut columns of records that are stored.
     """
 
     row_parts: list[tuple[pa.RecordBatch, Int64s]] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
     rowless_count: int = 0
-    truncates: list[int] = field(default_factory=list)
+    truncate_indices: list[int] = field(default_factory=list)
     question_by_record: Mapping[int, int] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)
-    stops: dict[int, str] = field(default_factory=dict)
+    stop_reasons: dict[int, str] = field(default_factory=dict)
     drift: dict[DriftedColumn, Sighting] = field(default_factory=dict)
 
     def read_changes(
@@ -114,11 +114,11 @@ class OneByOneResult:
                 continue
             match change:
                 case Truncate():
-                    self.truncates.append(value_index)
+                    self.truncate_indices.append(value_index)
                 case NoRow():
                     self.rowless_count += 1
                 case Change() if refusal := policy.refusal(change.drift):
-                    refusals = self.stops if refusal.stops else self.reasons
+                    refusals = self.stop_reasons if refusal.stops_job else self.reasons
                     refusals[value_index] = refusal.reason
                 case Change():
                     changes.append((value_index, change))
@@ -228,15 +228,15 @@ class BatchOutcome:
         )
         self._note_tables(result.tables, message_indices)
         self._note_drift(self.policy.reported(result.drift), message_indices)
-        self.skipped_count += result.rowless_count + len(result.truncates)
+        self.skipped_count += result.rowless_count + len(result.truncate_indices)
         for value_index, reason in result.reasons.items():
             self.reasons[int(message_indices[value_index])] = reason
-        if result.stops:
-            value_index, reason = min(result.stops.items())
+        if result.stop_reasons:
+            value_index, reason = min(result.stop_reasons.items())
             raise self._stop_error(int(message_indices[value_index]), reason)
-        if result.truncates:
+        if result.truncate_indices:
             self._take_truncates(
-                [int(message_indices[value_index]) for value_index in result.truncates]
+                [int(message_indices[value_index]) for value_index in result.truncate_indices]
             )
 
     def decoded_batch(
@@ -254,7 +254,7 @@ class BatchOutcome:
         }
         batch = DecodedBatch(
             changes=concat_changes(schema, self.change_batches),
-            bad=bad_records(self.messages, reasons),
+            bad_records=bad_records_with_reasons(self.messages, reasons),
             skipped_count=self.skipped_count,
             tables=self.tables,
             drift=self.drift,

@@ -159,7 +159,7 @@ class ShapeDecoder(Generic[GroupT]):
 
     def _decode_slice(self, placed_values: PlacedValues) -> None:
         """Decode a slice in columns where that is possible, and suspicious values one by one."""
-        suspects: Bools = np.zeros(len(placed_values.message_indices), np.bool_)
+        is_suspect: Bools = np.zeros(len(placed_values.message_indices), np.bool_)
         is_undecoded: Bools = np.ones(len(placed_values.message_indices), np.bool_)
         fast_part = None
         if not self.policy.examines_records:
@@ -168,15 +168,15 @@ class ShapeDecoder(Generic[GroupT]):
             self.outcome.add_columnar(
                 fast_part.result, placed_values.message_indices[fast_part.indices]
             )
-            suspects[fast_part.indices[fast_part.result.from_images.suspects]] = True
+            is_suspect[fast_part.indices[fast_part.result.from_images.is_suspect]] = True
             is_undecoded[fast_part.indices] = False
         if is_undecoded.any():
-            suspects[is_undecoded] = self._decode_remaining(
+            is_suspect[is_undecoded] = self._decode_remaining(
                 placed_values.take(np.flatnonzero(is_undecoded))
             )
-        if suspects.any():
+        if is_suspect.any():
             self.value_decoder.decode_one_by_one(
-                placed_values.take(np.flatnonzero(suspects)), self.group, self.outcome
+                placed_values.take(np.flatnonzero(is_suspect)), self.group, self.outcome
             )
 
     def _decode_remaining(self, placed_values: PlacedValues) -> Bools:
@@ -208,7 +208,7 @@ class ShapeDecoder(Generic[GroupT]):
         self, placed_values: PlacedValues, is_candidate: Bools, shape: RecordShape
     ) -> Bools:
         """Decode the values of the same shape. Return the mask of values left for step 3."""
-        suspects = ~is_candidate
+        is_suspect = ~is_candidate
 
         def decode_together(indices: Int64s, shape: RecordShape) -> bool:
             if not len(indices):
@@ -217,24 +217,24 @@ class ShapeDecoder(Generic[GroupT]):
             result = self.value_decoder.decode_whole(part, shape)
             if result is None:
                 return False
-            suspects[indices[result.from_images.suspects]] = True
+            is_suspect[indices[result.from_images.is_suspect]] = True
             self.outcome.add_columnar(result, part.message_indices)
             return True
 
         indices = np.flatnonzero(is_candidate)
         if decode_together(indices, shape):
-            return suspects
+            return is_suspect
         # Later batches begin with this shape.
         shape, has_shape = self._learn_shape(placed_values.take(indices))
-        suspects[indices[~has_shape]] = True
+        is_suspect[indices[~has_shape]] = True
         parts = [indices[has_shape]]
         while parts:  # isolate the few values that the parser refuses among many of the same shape
             indices = parts.pop()
             if decode_together(indices, shape):
                 continue
             if len(indices) <= _HALVE_ROWS_MIN:
-                suspects[indices] = True
+                is_suspect[indices] = True
             else:
                 half = len(indices) // 2
                 parts += [indices[half:], indices[:half]]
-        return suspects
+        return is_suspect

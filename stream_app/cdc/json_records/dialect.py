@@ -83,13 +83,13 @@ class ParsedRecords:
         images: the images of m records.
         message_indices: int64 [m]; the message of each record, never decreasing; None if each
             message has one record.
-        suspects: bool [n]; messages to read one by one, which have no records here; None if there
+        is_suspect: bool [n]; messages to read one by one, which have no records here; None if there
             are none.
     """
 
     images: Images
     message_indices: Int64s | None = None
-    suspects: Bools | None = None
+    is_suspect: Bools | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         )
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
-            drift = self._drift(values, parsed_records, image_rows.suspects, drift_hashes)
+            drift = self._drift(values, parsed_records, image_rows.is_suspect, drift_hashes)
         return ColumnarResult(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(
@@ -225,10 +225,10 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         self,
         values: pa.Array,
         parsed_records: ParsedRecords,
-        suspects: Bools,
+        is_suspect: Bools,
         drift_hashes: Int64s | None,
     ) -> Mapping[DriftedColumn, Sighting]:
-        searched_records = records_to_search(values, parsed_records, suspects)
+        searched_records = records_to_search(values, parsed_records, is_suspect)
         search = (
             drift_in
             if drift_hashes is None
@@ -245,33 +245,33 @@ def _rows_of_messages(image_rows: ImageRows, parsed_records: ParsedRecords) -> I
     message_indices = parsed_records.message_indices
     if message_indices is None:
         return image_rows
-    suspects = (
-        np.zeros(0, np.bool_) if parsed_records.suspects is None else parsed_records.suspects.copy()
+    is_suspect = (
+        np.zeros(0, np.bool_) if parsed_records.is_suspect is None else parsed_records.is_suspect.copy()
     )
-    suspects[message_indices[image_rows.suspects]] = True
-    is_good = ~suspects[message_indices[image_rows.record_indices]]
-    is_wanted = ~suspects[message_indices]
+    is_suspect[message_indices[image_rows.is_suspect]] = True
+    is_good = ~is_suspect[message_indices[image_rows.record_indices]]
+    is_wanted = ~is_suspect[message_indices]
     wanted_records = first_records(parsed_records.images.table_names, is_wanted)
     return replace(
         image_rows,
         rows=image_rows.rows if is_good.all() else image_rows.rows.filter(pa.array(is_good)),
         record_indices=message_indices[image_rows.record_indices[is_good]],
-        suspects=suspects,
+        is_suspect=is_suspect,
         tables={
             name: int(message_indices[record_index])
             for name, record_index in wanted_records.items()
         },
         cut_records={
-            name: _mask_of_messages(is_cut, message_indices, suspects)
+            name: _mask_of_messages(is_cut, message_indices, is_suspect)
             for name, is_cut in image_rows.cut_records.items()
         },
     )
 
 
-def _mask_of_messages(is_cut: Bools, message_indices: Int64s, suspects: Bools) -> Bools:
-    has_record = np.zeros(len(suspects), np.bool_)
+def _mask_of_messages(is_cut: Bools, message_indices: Int64s, is_suspect: Bools) -> Bools:
+    has_record = np.zeros(len(is_suspect), np.bool_)
     has_record[message_indices[is_cut]] = True
-    return has_record & ~suspects
+    return has_record & ~is_suspect
 
 
 def _accept_all(_options: CheckedOptions, _columns: RowType) -> None:

@@ -68,13 +68,13 @@ def classes_of(ops: Classes, has_before: Bools) -> Classes:
 
 
 def records_to_search(
-    values: pa.Array, parsed_records: ParsedRecords, suspects: Bools
+    values: pa.Array, parsed_records: ParsedRecords, is_suspect: Bools
 ) -> SearchedRecords:
     """Return messages of a dialect without the suspects, each with the class of its first record.
 
     Args:
         values: binary [n] without nulls.
-        suspects: bool [n].
+        is_suspect: bool [n].
     """
     images, message_indices = parsed_records.images, parsed_records.message_indices
     record_classes = classes_of(images.ops, images.has_before)
@@ -86,7 +86,7 @@ def records_to_search(
         classes = np.zeros(len(values), np.uint8)
         classes[message_indices[::-1]] = record_classes[::-1]
         null_rows = {int(message_indices[row]) for row in null_rows}
-    classes[suspects] = NO_CLASS
+    classes[is_suspect] = NO_CLASS
     return SearchedRecords(
         values=values,
         named_parts=values,

@@ -221,7 +221,7 @@ def column_readings(
             arrow_type=setup.arrow_schema.field(column.name).type,
             encoding=encodings.get(column.name) or default_encoding(column.data_type),
             scale=column.data_type.scale,
-            required=not column.data_type.nullable or column.name in setup.primary_keys,
+            is_required=not column.data_type.nullable or column.name in setup.primary_keys,
             is_key=column.name in setup.primary_keys,
             is_nullable_key=column.name in setup.primary_keys and setup.traits.accepts_null_keys,
         )

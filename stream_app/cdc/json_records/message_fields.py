@@ -66,6 +66,6 @@ def text_reading(name: str) -> ColumnReading:
         arrow_type=pa.string(),
         encoding=Encoding.TEXT,
         scale=0,
-        required=False,
+        is_required=False,
         is_key=False,
     )

@@ -109,8 +109,8 @@ class MaxwellDialect(dialect.Dialect):
                 [reading.name for reading in table.readings],
                 lambda document, row: ((row, document["old"]),),
             )
-        suspects = (ops == 0) | ~valid_of(data) | (is_update != has_old) | _is_own(database, name)
-        suspects[list(unreadable_messages)] = True
+        is_suspect = (ops == 0) | ~valid_of(data) | (is_update != has_old) | _is_own(database, name)
+        is_suspect[list(unreadable_messages)] = True
         images = Images(
             ops=ops,
             has_before=is_update | (ops == DELETE),
@@ -118,7 +118,7 @@ class MaxwellDialect(dialect.Dialect):
             json_kinds=json_kinds,
             before=fill_up(children_of(old), after, nulls),
             after=after,
-            suspects=suspects,
+            is_suspect=is_suspect,
             table_names=(database, name) if table.reads_tables else (),
         )
         return dialect.ParsedRecords(images)

@@ -119,16 +119,16 @@ class OggDialect(dialect.Dialect):
         name, op_type, before, after = messages.columns
         ops = ops_of(op_type, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
-        suspects = ops == 0
-        suspects |= ~is_delete & ~valid_of(after)
-        suspects |= (is_update | is_delete) & ~valid_of(before)
-        suspects[rows_with(messages.values, _MARK.encode())] = True
+        is_suspect = ops == 0
+        is_suspect |= ~is_delete & ~valid_of(after)
+        is_suspect |= (is_update | is_delete) & ~valid_of(before)
+        is_suspect[rows_with(messages.values, _MARK.encode())] = True
         before_columns = children_of(before)
         for reading, column in zip(table.readings, before_columns, strict=True):
             if reading.is_key:
-                suspects |= is_update & ~valid_of(column)
+                is_suspect |= is_update & ~valid_of(column)
         after_columns, is_unclear = self._complete_after_images(
-            messages, is_update & ~suspects, table
+            messages, is_update & ~is_suspect, table
         )
         images = Images(
             ops=ops,
@@ -137,7 +137,7 @@ class OggDialect(dialect.Dialect):
             json_kinds=json_kinds,
             before=before_columns,
             after=after_columns,
-            suspects=suspects | is_unclear,
+            is_suspect=is_suspect | is_unclear,
             table_names=(name,) if table.reads_tables else (),
         )
         return dialect.ParsedRecords(images)

@@ -82,9 +82,9 @@ class AliasStep:
     schema: pa.Schema
     exclusive: frozenset[str] = frozenset()
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        rows = decoded.changes.rows
+        rows = decoded_batch.changes.rows
         names = {*self.aliases, *self.aliases.values()}
         alias_names = defaultdict[str, list[str]](list)
         for name, column in self.aliases.items():
@@ -96,12 +96,16 @@ class AliasStep:
             for name in self.schema.names
         ]
         reasons = {
-            **self._null_reasons(arrays, decoded.changes),
-            **self._ambiguity_reasons(decoded.changes),
+            **self._null_reasons(arrays, decoded_batch.changes),
+            **self._ambiguity_reasons(decoded_batch.changes),
         }
         renamed_batch = replace(
-            decoded.with_rows(replace_columns(rows, arrays, self.schema)),
-            drift={key: sighting for key, sighting in decoded.drift.items() if key[1] not in names},
+            decoded_batch.with_rows(replace_columns(rows, arrays, self.schema)),
+            drift={
+                key: sighting
+                for key, sighting in decoded_batch.drift.items()
+                if key[1] not in names
+            },
         )
         return renamed_batch.with_bad_records(messages, reasons)
 
@@ -110,7 +114,10 @@ class AliasStep:
         reasons: dict[int, str] = {}
         for name in self.exclusive:
             column = self.aliases[name]
-            names = [column, *(alias for alias, target in self.aliases.items() if target == column)]
+            names = [
+                column,
+                *(alias for alias, column_name in self.aliases.items() if column_name == column),
+            ]
             has_other = np.zeros(changes.rows.num_rows, np.bool_)
             for other_name in names:
                 if other_name != name:

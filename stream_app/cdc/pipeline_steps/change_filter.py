@@ -50,16 +50,16 @@ class FilteredRows:
     """The rows that remain of n rows.
 
     Attributes:
-        remains: bool [n].
+        is_kept: bool [n].
         kinds: int8 [n]; the kinds of the rows, right for those that remain.
     """
 
-    remains: Bools
+    is_kept: Bools
     kinds: RowKinds
 
 
 def filter_changes(
-    kinds: RowKinds, is_pair: Bools, passes: Bools, known_columns: KnownColumns
+    kinds: RowKinds, is_pair: Bools, is_true: Bools, known_columns: KnownColumns
 ) -> FilteredRows:
     """Choose the rows of changes.
 
@@ -67,28 +67,28 @@ def filter_changes(
 
         kinds    [-U, +U, -U, +U, -U, +U, -U, +U]
         is_pair  [ T,  F,  T,  F,  T,  F,  T,  F]
-        passes   [ T,  T,  T,  F,  F,  T,  F,  F]
-        remains  [ T,  T,  T,  F,  F,  T,  F,  F]
+        is_true  [ T,  T,  T,  F,  F,  T,  F,  F]
+        is_kept  [ T,  T,  T,  F,  F,  T,  F,  F]
         filtered [-U, +U, -D, +U, -U, +I, -U, +U]
 
     Args:
         kinds: int8 [n], `RowKind`.
         is_pair: bool [n]; where there is a -U whose +U is the next row.
-        passes: bool [n]; where the condition is true.
+        is_true: bool [n]; whether the condition is true.
     """
     if known_columns is KnownColumns.NEWEST:
-        passes = passes | (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
-    remains, filtered = passes.copy(), kinds.copy()
+        is_true = is_true | (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
+    is_kept, filtered = is_true.copy(), kinds.copy()
     before = np.flatnonzero(is_pair)
-    passes_before, passes_after = passes[before], passes[before + 1]
+    passes_before, passes_after = is_true[before], is_true[before + 1]
     filtered[before[passes_before & ~passes_after]] = RowKind.DELETE
     filtered[before[~passes_before & passes_after] + 1] = RowKind.INSERT
     if known_columns is not KnownColumns.CERTAIN:
         is_alone = kinds == RowKind.UPDATE_AFTER
         is_alone[before + 1] = False
-        filtered[is_alone & ~passes] = RowKind.DELETE
-        remains |= is_alone
-    return FilteredRows(remains, filtered)
+        filtered[is_alone & ~is_true] = RowKind.DELETE
+        is_kept |= is_alone
+    return FilteredRows(is_kept, filtered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +105,12 @@ class FilterStep:
     merges_by_key: bool
     known_columns: KnownColumns
 
-    def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        rows, message_indices = decoded.changes.rows, decoded.changes.message_indices
+        rows, message_indices = decoded_batch.changes.rows, decoded_batch.changes.message_indices
         is_true = condition_mask(rows, self.condition)
         if is_true.all():
-            return decoded
+            return decoded_batch
         kinds: RowKinds = rows.column(ROW_KIND).to_numpy()
         if self.merges_by_key:
             is_pair = np.zeros(len(kinds), np.bool_)
@@ -120,13 +120,13 @@ class FilterStep:
         else:
             filtered_rows = FilteredRows(is_true | (kinds != RowKind.INSERT), kinds)
         rows = rows.set_column(0, rows.schema.field(0), pa.array(filtered_rows.kinds))
-        remaining_indices = message_indices[filtered_rows.remains]
+        remaining_indices = message_indices[filtered_rows.is_kept]
         return replace(
-            decoded,
+            decoded_batch,
             changes=ChangeBatch(
-                rows=rows.filter(pa.array(filtered_rows.remains)), message_indices=remaining_indices
+                rows=rows.filter(pa.array(filtered_rows.is_kept)), message_indices=remaining_indices
             ),
-            skipped_count=decoded.skipped_count
+            skipped_count=decoded_batch.skipped_count
             + len(np.unique(message_indices))
             - len(np.unique(remaining_indices)),
         )

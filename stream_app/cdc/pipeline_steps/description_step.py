@@ -43,11 +43,13 @@ class DescriptionStep:
     _followed_schemas: frozenset[str] = field(init=False, default=frozenset())
     """The only schema of the latest such batch whose description did not differ from the table."""
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        description = self._describe(messages, self._messages_with_new_columns(decoded))
-        typed_messages = self._messages_with_types(messages, decoded)
-        bad_messages = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
+        description = self._describe(messages, self._messages_with_new_columns(decoded_batch))
+        typed_messages = self._messages_with_types(messages, decoded_batch)
+        bad_messages = decoded_batch.bad_records.slice(0, BAD_DESCRIBED_MAX).select(
+            MESSAGE_SCHEMA.names
+        )
         for known_columns in (
             self._known_types(self._describe(messages, typed_messages)),
             self._known_types(self._describe(bad_messages, range(bad_messages.num_rows))),
@@ -57,26 +59,26 @@ class DescriptionStep:
             else:
                 description = description or known_columns
         if description is None or not differs_from_table(description, self.columns):
-            if len(decoded.schemas) == 1:
-                self._followed_schemas = frozenset(decoded.schemas)
-            return decoded
-        return replace(decoded, description=description)
+            if len(decoded_batch.schemas) == 1:
+                self._followed_schemas = frozenset(decoded_batch.schemas)
+            return decoded_batch
+        return replace(decoded_batch, description=description)
 
-    def _messages_with_new_columns(self, decoded: DecodedBatch) -> Collection[int]:
+    def _messages_with_new_columns(self, decoded_batch: DecodedBatch) -> Collection[int]:
         """Return the indices of messages whose columns the table will get."""
         first_messages = {
             sighting.first_index
-            for (kind, _), sighting in decoded.drift.items()
+            for (kind, _), sighting in decoded_batch.drift.items()
             if kind is DriftKind.UNKNOWN
         }
-        new_schemas = decoded.schemas.keys() - self._followed_schemas
-        return first_messages.union(decoded.schemas[schema] for schema in new_schemas)
+        new_schemas = decoded_batch.schemas.keys() - self._followed_schemas
+        return first_messages.union(decoded_batch.schemas[schema] for schema in new_schemas)
 
     def _messages_with_types(
-        self, messages: pa.RecordBatch, decoded: DecodedBatch
+        self, messages: pa.RecordBatch, decoded_batch: DecodedBatch
     ) -> Collection[int]:
         """Return the indices of messages that may carry types, if no schema has a fingerprint."""
-        may_have_types = messages.num_rows and not decoded.schemas
+        may_have_types = messages.num_rows and not decoded_batch.schemas
         return {0, messages.num_rows - 1} if may_have_types else ()
 
     def _describe(

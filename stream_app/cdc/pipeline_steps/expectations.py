@@ -64,47 +64,52 @@ class ExpectationStep:
 
     conditions: Sequence[tuple[Expectation, pc.Expression]]
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         for expectation, condition in self.conditions:
-            rows = decoded.changes.rows
+            rows = decoded_batch.changes.rows
             kinds = rows.column(ROW_KIND).to_numpy()
             is_newest = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
             is_broken = is_newest & ~condition_mask(rows, condition)
             if is_broken.any():
-                decoded = _apply_action(decoded, messages, expectation, is_broken)
-        return decoded
+                decoded_batch = _apply_action(decoded_batch, messages, expectation, is_broken)
+        return decoded_batch
 
 
 def _apply_action(
-    decoded: DecodedBatch, messages: pa.RecordBatch, expectation: Expectation, is_broken: Bools
+    decoded_batch: DecodedBatch,
+    messages: pa.RecordBatch,
+    expectation: Expectation,
+    is_broken: Bools,
 ) -> DecodedBatch:
     """Return the batch after the expectation's action on its broken rows, bool [n]."""
-    message_indices = decoded.changes.message_indices
+    message_indices = decoded_batch.changes.message_indices
     broken_messages = np.unique(message_indices[is_broken])
     violation = Violation(expectation.name, expectation.action.value)
     sighting = Sighting(len(broken_messages), int(broken_messages[0]))
-    decoded = replace(decoded, violations={**decoded.violations, violation: sighting})
+    decoded_batch = replace(
+        decoded_batch, violations={**decoded_batch.violations, violation: sighting}
+    )
     match expectation.action:
         case ExpectationAction.QUARANTINE:
             reason = f"breaks the expectation {expectation.name!r}: {expectation.condition}"
-            return decoded.with_bad_records(
+            return decoded_batch.with_bad_records(
                 messages, dict.fromkeys(broken_messages.tolist(), reason)
             )
         case ExpectationAction.DROP:
-            changes = decoded.changes.where(~_with_before_images(decoded, is_broken))
+            changes = decoded_batch.changes.where(~_with_before_images(decoded_batch, is_broken))
             emptied_count = len(np.unique(message_indices)) - len(
                 np.unique(changes.message_indices)
             )
-            skipped_count = decoded.skipped_count + emptied_count
-            return replace(decoded, changes=changes, skipped_count=skipped_count)
+            skipped_count = decoded_batch.skipped_count + emptied_count
+            return replace(decoded_batch, changes=changes, skipped_count=skipped_count)
         case ExpectationAction.HOLD | ExpectationAction.FAIL:
-            return decoded
+            return decoded_batch
 
 
-def _with_before_images(decoded: DecodedBatch, is_broken: Bools) -> Bools:
+def _with_before_images(decoded_batch: DecodedBatch, is_broken: Bools) -> Bools:
     """Return the mask of the broken rows, and of the -U row directly before each of them."""
-    kinds = decoded.changes.rows.column(ROW_KIND).to_numpy()
+    kinds = decoded_batch.changes.rows.column(ROW_KIND).to_numpy()
     rows_and_before = is_broken.copy()
     rows_and_before[:-1] |= is_broken[1:] & (kinds[:-1] == RowKind.UPDATE_BEFORE)
     return rows_and_before

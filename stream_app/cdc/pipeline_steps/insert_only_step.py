@@ -30,23 +30,24 @@ class InsertOnlyStep:
     """The step that refuses records that are not inserts. Implements `pipeline.Step`.
 
     Attributes:
-        quarantines: whether records that are not inserts become bad ones; else one stops the job.
+        quarantines_non_inserts: whether records that are not inserts become bad ones; else one
+            stops the job.
         ignores_deletes: whether deletes are skipped (``ignore-delete``).
     """
 
-    quarantines: bool
+    quarantines_non_inserts: bool
     ignores_deletes: bool
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`.
 
         Raises:
             WrongSourceError: an update or a delete, unless such records are quarantined.
         """
-        changes = decoded.changes
+        changes = decoded_batch.changes
         kinds: npt.NDArray[np.int8] = changes.rows.column(ROW_KIND).to_numpy()
         if not kinds.any():
-            return decoded
+            return decoded_batch
         skipped_count = 0
         is_dropped = np.zeros(len(kinds), np.bool_)
         if self.ignores_deletes:
@@ -57,7 +58,7 @@ class InsertOnlyStep:
             changes.message_indices[refused_indices], return_index=True
         )
         first_kinds = kinds[refused_indices[firsts]]
-        if len(message_indices) and not self.quarantines:
+        if len(message_indices) and not self.quarantines_non_inserts:
             raise _non_insert_error(messages, int(message_indices[0]), RowKind(int(first_kinds[0])))
         # A loop over bad records, which are few.
         reasons = {
@@ -65,9 +66,9 @@ class InsertOnlyStep:
             for index, kind in zip(message_indices, first_kinds, strict=True)
         }
         remaining_batch = replace(
-            decoded,
+            decoded_batch,
             changes=changes.where(~is_dropped),
-            skipped_count=decoded.skipped_count + skipped_count,
+            skipped_count=decoded_batch.skipped_count + skipped_count,
         )
         return remaining_batch.with_bad_records(messages, reasons)
 

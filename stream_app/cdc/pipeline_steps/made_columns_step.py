@@ -72,17 +72,17 @@ class MadeColumnsStep:
     source_extractor: SourceExtractor
     now_ms: Callable[[], int]
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        changes = decoded.changes
+        changes = decoded_batch.changes
         builder = _MadeColumnBuilder(self, changes)
         if self.metadata:
             builder.add_metadata(with_all_columns(messages))
         builder.add_computed(self.now_ms())
         builder.add_blanks()
         columns = [builder.column(name) for name in self.schema.names]
-        decoded = decoded.with_rows(replace_columns(changes.rows, columns, self.schema))
-        return decoded.with_bad_records(messages, builder.reasons)
+        decoded_batch = decoded_batch.with_rows(replace_columns(changes.rows, columns, self.schema))
+        return decoded_batch.with_bad_records(messages, builder.reasons)
 
 
 class _MadeColumnBuilder:
@@ -116,13 +116,13 @@ class _MadeColumnBuilder:
             arguments = (
                 pa.repeat(moment, row_count) if reference is None else self.column(reference)
             )
-            values, failed = function.compute(arguments)
-            if failed is not None:
+            values, has_failed = function.compute(arguments)
+            if has_failed is not None:
                 if name not in self._step.primary_keys:
                     # Images of old rows may hold invented values; only their keys are certain.
-                    failed = failed & ~self._is_before
+                    has_failed = has_failed & ~self._is_before
                 self._refuse_values(
-                    failed, f"column {name!r} ({call})", arguments, function.failure_reason
+                    has_failed, f"column {name!r} ({call})", arguments, function.failure_reason
                 )
             self._add(name, values)
 
@@ -149,9 +149,11 @@ class _MadeColumnBuilder:
                 self._refuse_nulls(is_missing, f"NOT NULL column {name!r} is null")
         self._columns[name] = values
 
-    def _refuse_values(self, failed: Bools, column: str, arguments: pa.Array, reason: str) -> None:
+    def _refuse_values(
+        self, has_failed: Bools, column: str, arguments: pa.Array, reason: str
+    ) -> None:
         """Note why messages are bad; a loop over bad records, which are few."""
-        for row in np.flatnonzero(failed).tolist():
+        for row in np.flatnonzero(has_failed).tolist():
             self._refuse(row, f"{column}: {_shown_value(arguments[row])} {reason}")
 
     def _refuse_nulls(self, is_absent: Bools, reason: str) -> None:

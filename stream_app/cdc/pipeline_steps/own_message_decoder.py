@@ -18,7 +18,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import valid_of
 from stream_app.cdc.change_batch import (
     DecodedBatch,
-    bad_records,
+    bad_records_with_reasons,
     join_bad_records,
     results_in_batch,
 )
@@ -83,7 +83,7 @@ class OwnMessageDecoder:
             WrongSourceError: see `decode`, for an accepted record.
         """
         try:
-            decoded = decode(messages)
+            decoded_batch = decode(messages)
         except WrongSourceError as error:
             # A TRUNCATE or the columns of another source table must not stop the job.
             if self.source_filter.is_open:
@@ -92,13 +92,19 @@ class OwnMessageDecoder:
                 raise
         else:
             topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
-            is_own = all(self.source_filter.accepts(topic, name) for name in decoded.tables)
-            if len(decoded.tables) <= 1 and is_own and decoded.last_truncate is None:
-                if decoded.description is not None and decoded.bad.num_rows:
+            is_own = all(self.source_filter.accepts(topic, name) for name in decoded_batch.tables)
+            if len(decoded_batch.tables) <= 1 and is_own and decoded_batch.last_truncate is None:
+                if decoded_batch.description is not None and decoded_batch.bad_records.num_rows:
                     # A bad record of another source table must not decide the table's columns.
                     return replace(self._decode_own(messages, decode), other_record_count=0)
-                row_count = messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
-                return replace(decoded, record_counts=dict.fromkeys(decoded.tables, row_count))
+                row_count = (
+                    messages.num_rows
+                    - decoded_batch.bad_records.num_rows
+                    - decoded_batch.skipped_count
+                )
+                return replace(
+                    decoded_batch, record_counts=dict.fromkeys(decoded_batch.tables, row_count)
+                )
         return self._decode_own(messages, decode)
 
     def _decode_nothing(
@@ -119,22 +125,26 @@ class OwnMessageDecoder:
         foreign_names = self._foreign_names(messages)
         own_indices = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(foreign_names))
         own_messages = messages.take(pa.array(own_indices)) if foreign_names else messages
-        decoded = results_in_batch(decode(own_messages), own_indices)
-        tables = dict(decoded.tables)
-        is_plain = len(tables) <= 1 and decoded.last_truncate is None
+        decoded_batch = results_in_batch(decode(own_messages), own_indices)
+        tables = dict(decoded_batch.tables)
+        is_plain = len(tables) <= 1 and decoded_batch.last_truncate is None
         names = [] if is_plain else self._names(own_messages)
-        if decoded.last_truncate is not None:  # perhaps the only message of its table
-            own_index = int(np.searchsorted(own_indices, decoded.last_truncate))
-            tables.setdefault(names[own_index], decoded.last_truncate)
+        if decoded_batch.last_truncate is not None:  # perhaps the only message of its table
+            own_index = int(np.searchsorted(own_indices, decoded_batch.last_truncate))
+            tables.setdefault(names[own_index], decoded_batch.last_truncate)
         counts = Counter(names) if len(tables) > 1 else {}
-        row_count = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
+        row_count = (
+            own_messages.num_rows - decoded_batch.bad_records.num_rows - decoded_batch.skipped_count
+        )
         reasons = {index: self.source_filter.refusal(name) for index, name in foreign_names.items()}
         shown_names = list(foreign_names.items())[:_SHOWN_MAX]
         first_foreign = {name: index for index, name in reversed(shown_names)}
         return replace(
-            decoded,
+            decoded_batch,
             tables={**first_foreign, **tables},
-            bad=join_bad_records(decoded.bad, bad_records(messages, reasons)),
+            bad_records=join_bad_records(
+                decoded_batch.bad_records, bad_records_with_reasons(messages, reasons)
+            ),
             record_counts={name: counts.get(name, row_count) for name in tables},
             other_record_count=len(foreign_names),
         )

@@ -63,21 +63,21 @@ class PlainDialect(Dialect):
     """The dialect of plain rows, which have no types.
 
     Attributes:
-        deletes: whether each message is the key of a deleted row.
+        reads_deletes: whether each message is the key of a deleted row.
     """
 
     key_columns: frozenset[str] = frozenset()
-    deletes: bool = False
+    reads_deletes: bool = False
 
     @property
     def sends_keys_alone(self) -> bool:
         """See `dialect.Dialect`."""
-        return self.deletes
+        return self.reads_deletes
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""
         row = {**dict.fromkeys(self.key_columns), **document} if self.key_columns else document
-        befores, afters = ((row,), ()) if self.deletes else ((), (row,))
+        befores, afters = ((row,), ()) if self.reads_deletes else ((), (row,))
         return DocumentImages(befores, afters, len(document), is_flat=True)
 
     def described_table(
@@ -96,23 +96,23 @@ class PlainDialect(Dialect):
         """See `dialect.Dialect`."""
         values, keys, columns = messages.values, messages.keys, messages.columns
         row = parsed_row_fields(table.readings, json_kinds)
-        suspects: Bools = np.ones(len(values), np.bool_)
+        is_suspect: Bools = np.ones(len(values), np.bool_)
         for column in columns:
-            suspects &= ~valid_of(column)
+            is_suspect &= ~valid_of(column)
         if keys is not None:
             key_fields = [field for field in row if field.name in self.key_columns]
-            suspects |= self._add_from_keys(
+            is_suspect |= self._add_from_keys(
                 keys, key_fields, columns, [field.name for field in row]
             )
         nulls = [pa.nulls(len(values), column.type) for column in columns]
         images = Images(
-            ops=np.full(len(values), DELETE if self.deletes else CREATE, np.uint8),
-            has_before=np.full(len(values), self.deletes),
-            has_after=np.full(len(values), not self.deletes),
+            ops=np.full(len(values), DELETE if self.reads_deletes else CREATE, np.uint8),
+            has_before=np.full(len(values), self.reads_deletes),
+            has_after=np.full(len(values), not self.reads_deletes),
             json_kinds=json_kinds,
-            before=columns if self.deletes else nulls,
-            after=nulls if self.deletes else columns,
-            suspects=suspects,
+            before=columns if self.reads_deletes else nulls,
+            after=nulls if self.reads_deletes else columns,
+            is_suspect=is_suspect,
             table_names=(pa.nulls(len(values), pa.string()),) if table.reads_tables else (),
         )
         return ParsedRecords(images)
@@ -152,7 +152,7 @@ class PlainDialect(Dialect):
             }
         if not row:
             raise UnreadableRecordError("has no column of the table")
-        if self.deletes:
+        if self.reads_deletes:
             return Change((RecordImages("d", cells_by_name, None),))
         return Change((RecordImages("c", None, cells_by_name),))
 

@@ -88,7 +88,7 @@ def _headed_json(
     row_dialect = PlainDialect(checked_options.values[KEY_COLUMNS])
     return HeadedJsonFormat(
         make=partial(_format, schemas, setup, checked_options, row_dialect),
-        make_deletes=partial(_format, schemas, setup, key_options, PlainDialect(deletes=True))
+        make_deletes=partial(_format, schemas, setup, key_options, PlainDialect(reads_deletes=True))
         if deletes
         else None,
         key_name=min(primary_key) if len(primary_key) == 1 else "",

@@ -283,14 +283,14 @@ class RegisteredRowDecoder:
             return
         images, readings, is_intact = self._images(messages, plan)
         image_rows = rows_of_images(images, readings, self._rules[plan.op])
-        drift = self._sightings(plan.drift, ~image_rows.suspects)
+        drift = self._sightings(plan.drift, ~image_rows.is_suspect)
         outcome.add_columnar(
             ColumnarResult(image_rows, None, drift), messages.message_indices[is_intact]
         )
-        suspects = ~is_intact
-        suspects[is_intact] = image_rows.suspects
-        if suspects.any():
-            self._decode_one_by_one(messages.take(np.flatnonzero(suspects)), plan, outcome)
+        is_suspect = ~is_intact
+        is_suspect[is_intact] = image_rows.is_suspect
+        if is_suspect.any():
+            self._decode_one_by_one(messages.take(np.flatnonzero(is_suspect)), plan, outcome)
 
     def _images(
         self, messages: _Messages, plan: _Plan
@@ -318,12 +318,12 @@ class RegisteredRowDecoder:
             ops=np.full(count, plan.op, np.uint8),
             before_at=indices if plan.op == DELETE else no_images,
             after_at=no_images if plan.op == DELETE else indices,
-            json_kinds=[wire.json_kind for wire in wire_columns],
-            columns=[wire.values for wire in wire_columns],
-            suspects=np.logical_or.reduce([wire.suspects for wire in wire_columns]),
+            json_kinds=[column.json_kind for column in wire_columns],
+            columns=[column.values for column in wire_columns],
+            is_suspect=np.logical_or.reduce([column.is_suspect for column in wire_columns]),
             table_names=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
         )
-        return images, [wire.reading for wire in wire_columns], is_intact
+        return images, [column.reading for column in wire_columns], is_intact
 
     def _sightings(self, drift: Drift, is_row: Bools) -> Mapping[DriftedColumn, Sighting]:
         """Return the unknown and missing columns, which all records with a row share."""

@@ -68,7 +68,7 @@ class Images:
         json_kinds: for each column the JSON kind of its values.
         before, after: for each column an array [n] of the `ColumnReading.wire_type` of its kind.
             Null where the record lacks the image, or the image lacks the value.
-        suspects: bool [n]; records that give no row, because the format reads them one by one.
+        is_suspect: bool [n]; records that give no row, because the format reads them one by one.
         table_names: string arrays [n] of the source's database, schema and table; empty if unread.
     """
 
@@ -78,7 +78,7 @@ class Images:
     json_kinds: Sequence[JsonKind]
     before: Sequence[pa.Array]
     after: Sequence[pa.Array]
-    suspects: Bools
+    is_suspect: Bools
     table_names: Sequence[pa.Array] = ()
 
     def stack(self) -> StackedImages:
@@ -98,7 +98,7 @@ class Images:
             after_at=np.where(self.has_after, image_indices + after_start, -1),
             json_kinds=self.json_kinds,
             columns=columns,
-            suspects=self.suspects,
+            is_suspect=self.is_suspect,
             table_names=self.table_names,
         )
 
@@ -117,7 +117,7 @@ class StackedImages:
         unchanged: name of a column → bool [n]; where the value after is that of the older row,
             which the record lacks.
         ops: uint8 [n]; the operation of each record.
-        json_kinds, suspects, table_names: those of the `Images` from which this is made.
+        json_kinds, is_suspect, table_names: those of the `Images` from which this is made.
     """
 
     ops: Ops
@@ -125,7 +125,7 @@ class StackedImages:
     after_at: Int64s
     json_kinds: Sequence[JsonKind]
     columns: Sequence[pa.Array]
-    suspects: Bools
+    is_suspect: Bools
     table_names: Sequence[pa.Array] = ()
     unchanged: Mapping[str, Bools] = field(default_factory=dict)
 
@@ -147,14 +147,14 @@ class ImageRows:
     Attributes:
         rows: m rows of `RowRules.schema`, perhaps with the column of `with_unchanged`.
         record_indices: int64 [m]; for each row the index of its record, never decreasing.
-        suspects: bool [n]; those of the images, and records with a value that does not fit.
+        is_suspect: bool [n]; those of the images, and records with a value that does not fit.
         tables: name of a source table → its first record that is not a suspect.
         cut_records: name of a column → bool [n]; good records of which it cuts digits.
     """
 
     rows: pa.RecordBatch
     record_indices: npt.NDArray[np.int64]
-    suspects: Bools
+    is_suspect: Bools
     tables: Mapping[str, int]
     cut_records: Mapping[str, Bools]
 
@@ -179,56 +179,60 @@ def rows_of_images(
     image_indices = plan.image_indices(images.before_at, images.after_at)
     is_in_place = is_identity(image_indices, len(images.columns[0]))
     order = pa.array(image_indices)
-    suspects = images.suspects.copy()
+    is_suspect = images.is_suspect.copy()
     columns = [pa.array(plan.row_kinds)]
     cut_records: dict[str, Bools] = {}
     finds_cuts = rules.cut_reaction is not DriftReaction.IGNORE
     for reading, json_kind, column in zip(readings, images.json_kinds, images.columns, strict=True):
-        wire = column if is_in_place else column.take(order)
-        unchanged = images.unchanged.get(reading.name)
-        values, failed = _cast(reading, json_kind, wire, plan, unchanged, rules)  # step 2
+        wire_values = column if is_in_place else column.take(order)
+        is_unchanged = images.unchanged.get(reading.name)
+        values, has_failed = _cast(reading, json_kind, wire_values, plan, is_unchanged, rules)  # step 2
         columns.append(values)
-        if failed is not None:
-            suspects[plan.record_indices[failed]] = True
-        loses_digits = cut_digits(reading, json_kind, wire) if finds_cuts else None
+        if has_failed is not None:
+            is_suspect[plan.record_indices[has_failed]] = True
+        loses_digits = cut_digits(reading, json_kind, wire_values) if finds_cuts else None
         if loses_digits is not None:
-            cut_records[reading.name] = np.zeros(len(suspects), np.bool_)
+            cut_records[reading.name] = np.zeros(len(is_suspect), np.bool_)
             cut_records[reading.name][plan.record_indices[loses_digits]] = True
     rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
     rows = with_unchanged(rows, omitted_in_rows(images.unchanged, plan))
     record_indices = plan.record_indices
     if rules.cut_reaction is DriftReaction.QUARANTINE:
-        suspects = np.logical_or.reduce([suspects, *cut_records.values()])
-    if suspects.any():  # step 3
-        is_good = ~suspects[record_indices]
+        is_suspect = np.logical_or.reduce([is_suspect, *cut_records.values()])
+    if is_suspect.any():  # step 3
+        is_good = ~is_suspect[record_indices]
         rows, record_indices = rows.filter(pa.array(is_good)), record_indices[is_good]
-    cut_records = {name: loses_digits & ~suspects for name, loses_digits in cut_records.items()}
+    cut_records = {name: loses_digits & ~is_suspect for name, loses_digits in cut_records.items()}
     return ImageRows(
-        rows, record_indices, suspects, first_records(images.table_names, ~suspects), cut_records
+        rows,
+        record_indices,
+        is_suspect,
+        first_records(images.table_names, ~is_suspect),
+        cut_records,
     )
 
 
 def _cast(
     reading: ColumnReading,
     json_kind: JsonKind,
-    wire: pa.Array,
+    wire_values: pa.Array,
     plan: RowPlan,
-    unchanged: Bools | None,
+    is_unchanged: Bools | None,
     rules: RowRules,
 ) -> CastResult:
     """Return one column, and the mask of values that do not fit: bool [m]; None if all fit.
 
     Args:
-        unchanged: bool [n], the records that omit the column's value; None: none of them.
+        is_unchanged: bool [n], the records that omit the column's value; None: none of them.
     """
     if rules.before_has_key_only:
-        wire = forget_invented(reading, wire, plan)
-    column, failed = cast_column(reading, json_kind, wire)
+        wire_values = forget_invented(reading, wire_values, plan)
+    column, has_failed = cast_column(reading, json_kind, wire_values)
     if rules.before_has_key_only:
         column = fill_invented(reading, column, plan)
-    if reading.required and column.null_count:
+    if reading.is_required and column.null_count:
         is_absent = ~valid_of(column)
-        if unchanged is not None:
-            is_absent &= ~(unchanged[plan.record_indices] & plan.is_after)
-        failed = is_absent if failed is None else failed | is_absent
-    return column, failed
+        if is_unchanged is not None:
+            is_absent &= ~(is_unchanged[plan.record_indices] & plan.is_after)
+        has_failed = is_absent if has_failed is None else has_failed | is_absent
+    return column, has_failed

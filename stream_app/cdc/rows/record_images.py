@@ -173,10 +173,10 @@ def _cast_column(
     values = pa.nulls(len(cells), reading.arrow_type)
     cut_rows: set[int] = set()
     for json_kind, wire_values in wire_values_by_kind.items():
-        part, failed = cast_alone(reading, json_kind, wire_values)
+        part, has_failed = cast_alone(reading, json_kind, wire_values)
         values = pc.coalesce(values, part)
         cut_rows.update(_cut_rows(reading, json_kind, wire_values, rules))
-        for row in [] if failed is None else np.flatnonzero(failed).tolist():
+        for row in [] if has_failed is None else np.flatnonzero(has_failed).tolist():
             misfits[row] = _misfit(
                 reading, cells[row], _misfit_reason(reading, json_kind, wire_values[row], rules)
             )
@@ -207,7 +207,7 @@ def _problems(
 ) -> list[tuple[int, str]]:
     """Return the (row, reason) of rows with a bad value; a missing value has an empty reason."""
     problems: list[tuple[int, str]] = []
-    is_required = reading.required and column.null_count > 0
+    is_required = reading.is_required and column.null_count > 0
     if not (before.misfits or after.misfits or is_required):
         return problems
     for row, record_index in enumerate(plan.record_indices.tolist()):
@@ -244,7 +244,9 @@ def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
     return f"column {reading.name!r} ({reading.data_type}): {quoted} {reason}"
 
 
-def _misfit_reason(reading: ColumnReading, json_kind: JsonKind, wire: Any, rules: RowRules) -> str:
+def _misfit_reason(
+    reading: ColumnReading, json_kind: JsonKind, wire_value: Any, rules: RowRules
+) -> str:
     """Return why a value does not fit its column, with a hint if another encoding may read it."""
     read_as = f"read as {reading.encoding.value}"
     hint = f"column.{reading.name}.encoding can set another unit"
@@ -263,18 +265,20 @@ def _misfit_reason(reading: ColumnReading, json_kind: JsonKind, wire: Any, rules
             return "is out of range"
         case Family.BINARY:
             return f"is not {reading.encoding.value}"
-        case Family.DECIMAL if isinstance(wire, dict) or (
+        case Family.DECIMAL if isinstance(wire_value, dict) or (
             json_kind is JsonKind.STRING and reading.encoding is Encoding.BASE64
         ):
-            return _why_no_decimal(reading, wire, rules)
+            return _why_no_decimal(reading, wire_value, rules)
         case _:
             return "is not a value of that type"
 
 
-def _why_no_decimal(reading: ColumnReading, wire: Any, rules: RowRules) -> str:
+def _why_no_decimal(reading: ColumnReading, wire_value: Any, rules: RowRules) -> str:
     """Return the reason why base64, or ``{scale, value}``, is not a decimal."""
-    is_struct = isinstance(wire, dict)
-    text, scale = (wire["value"], wire["scale"]) if is_struct else (wire, reading.scale)
+    is_struct = isinstance(wire_value, dict)
+    text, scale = (
+        (wire_value["value"], wire_value["scale"]) if is_struct else (wire_value, reading.scale)
+    )
     try:
         value = base64.b64decode(text, validate=True)
     except ValueError:

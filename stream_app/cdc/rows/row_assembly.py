@@ -140,14 +140,14 @@ def forget_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> 
 
     A source fills such images up with invented values.
     """
-    if reading.required or plan.is_after.all():
+    if reading.is_required or plan.is_after.all():
         return column
     return null_where(column, ~plan.is_after)
 
 
 def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa.Array:
     """Set NOT NULL columns without a value to zero, in before-images of the key alone."""
-    if reading.is_key or not reading.required:
+    if reading.is_key or not reading.is_required:
         return column
     is_absent = ~plan.is_after & ~valid_of(column)
     if not is_absent.any():

@@ -24,7 +24,7 @@ from stream_app.arrow_buffers import Bools, Int32s, Int64s, own_bytes, slices_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import (
     DecodedBatch,
-    bad_records,
+    bad_records_with_reasons,
     join_results,
     present_values,
     results_in_batch,
@@ -77,21 +77,21 @@ class EventData(Protocol):
 
 def unwrap_events(messages: pa.RecordBatch, event_data: EventData) -> pa.RecordBatch:
     """Return the messages within events; null where an event cannot be read."""
-    return _unwrap(messages, event_data, one_by_one=False)[0]
+    return _unwrap(messages, event_data, reads_one_by_one=False)[0]
 
 
 def _unwrap(
-    messages: pa.RecordBatch, event_data: EventData, *, one_by_one: bool
+    messages: pa.RecordBatch, event_data: EventData, *, reads_one_by_one: bool
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
     """Return the messages within events; and index → reason, for events that cannot be read.
 
     Args:
-        one_by_one: whether each event is read independently.
+        reads_one_by_one: whether each event is read independently.
     """
     values, message_indices = present_values(messages)
     parts: list[tuple[Int64s, pa.Array]] = []
     is_unread: Bools = np.ones(len(values), np.bool_)
-    if not one_by_one and len(values):
+    if not reads_one_by_one and len(values):
         indices, bodies = _unwrap_together(values, event_data)  # step 1
         is_unread[indices] = False
         parts.append((message_indices[indices].astype(np.int64), bodies))
@@ -168,9 +168,12 @@ def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, p
     bodies = (
         bodies if len(parsed_indices) == len(indices) else bodies.take(pa.array(parsed_indices))
     )
-    unwrapped, suspects = event_data.unwrap_together(bodies, attributes)
-    if suspects.any():
-        parsed_indices, unwrapped = parsed_indices[~suspects], unwrapped.filter(pa.array(~suspects))
+    unwrapped, is_suspect = event_data.unwrap_together(bodies, attributes)
+    if is_suspect.any():
+        parsed_indices, unwrapped = (
+            parsed_indices[~is_suspect],
+            unwrapped.filter(pa.array(~is_suspect)),
+        )
     return indices[parsed_indices], unwrapped
 
 
@@ -221,28 +224,41 @@ class EventFormat:
         Raises:
             SourceError: what the format within raises.
         """
-        decoded = self._decode_unwrapped(messages, one_by_one=False)
-        if not decoded.bad.num_rows:
-            return decoded
-        bad_indices = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
+        decoded_batch = self._decode_unwrapped(messages, reads_one_by_one=False)
+        if not decoded_batch.bad_records.num_rows:
+            return decoded_batch
+        bad_indices = np.flatnonzero(mask_of_bad(messages, decoded_batch.bad_records)).astype(
+            np.int32
+        )
         single_results = self.decode_one_by_one(messages.take(pa.array(bad_indices)))
-        decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
-        joined_batch = join_results(decoded, results_in_batch(single_results, bad_indices))
-        return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, messages))  # step 3
+        decoded_batch = replace(decoded_batch, bad_records=decoded_batch.bad_records.slice(0, 0))
+        joined_batch = join_results(decoded_batch, results_in_batch(single_results, bad_indices))
+        return replace(
+            joined_batch, bad_records=with_received_bytes(joined_batch.bad_records, messages)
+        )  # step 3
 
     def decode_one_by_one(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each event by step 2; bad records have the bytes of the data."""
-        return self._decode_unwrapped(messages, one_by_one=True)
+        return self._decode_unwrapped(messages, reads_one_by_one=True)
 
-    def _decode_unwrapped(self, messages: pa.RecordBatch, *, one_by_one: bool) -> DecodedBatch:
-        inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=one_by_one)
-        decoded = self.inner_format.decode(inner_messages)
+    def _decode_unwrapped(
+        self, messages: pa.RecordBatch, *, reads_one_by_one: bool
+    ) -> DecodedBatch:
+        inner_messages, reasons = _unwrap(
+            messages, self.event_data, reads_one_by_one=reads_one_by_one
+        )
+        decoded_batch = self.inner_format.decode(inner_messages)
         if not reasons:
-            return decoded
+            return decoded_batch
         # The format has skipped the unreadable events like tombstones.
-        decoded = replace(decoded, skipped_count=decoded.skipped_count - len(reasons))
+        decoded_batch = replace(
+            decoded_batch, skipped_count=decoded_batch.skipped_count - len(reasons)
+        )
         return replace(
-            decoded, bad=pa.concat_batches([decoded.bad, bad_records(messages, reasons)])
+            decoded_batch,
+            bad_records=pa.concat_batches(
+                [decoded_batch.bad_records, bad_records_with_reasons(messages, reasons)]
+            ),
         )
 
 
@@ -268,7 +284,7 @@ class EventSourceExtractor:
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceExtractor`."""
-        inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=False)
+        inner_messages, reasons = _unwrap(messages, self.event_data, reads_one_by_one=False)
         origins = self.inner_extractor.origins(inner_messages)
         return replace(origins, unassigned_reasons={**origins.unassigned_reasons, **reasons})
 

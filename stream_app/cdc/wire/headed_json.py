@@ -22,7 +22,7 @@ from stream_app.arrow_buffers import Int64s, bytes_of, null_where, offsets_of, s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import (
     DecodedBatch,
-    bad_records,
+    bad_records_with_reasons,
     join_results,
     no_changes,
     results_in_batch,
@@ -81,14 +81,17 @@ class HeadedJsonFormat:
                 self._bad_batch(messages, {}),
                 skipped_count=messages.num_rows - len(value_indices) - len(tombstone_indices),
             ),
-            *self._decode_parts(messages, values, value_indices, self.make, deletes=False),
+            *self._decode_parts(messages, values, value_indices, self.make, reads_deletes=False),
         ]
         if self.make_deletes is not None:
             parts += self._decode_parts(
-                messages, keys, tombstone_indices, self.make_deletes, deletes=True
+                messages, keys, tombstone_indices, self.make_deletes, reads_deletes=True
             )
         joined_batch = functools.reduce(join_results, parts)
-        return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, received_messages))
+        return replace(
+            joined_batch,
+            bad_records=with_received_bytes(joined_batch.bad_records, received_messages),
+        )
 
     def _decode_parts(
         self,
@@ -97,7 +100,7 @@ class HeadedJsonFormat:
         chosen_indices: Int64s,
         make: Callable[[int], MessageFormat],
         *,
-        deletes: bool,
+        reads_deletes: bool,
     ) -> Iterator[DecodedBatch]:
         """Decode messages by steps 1 to 3; yield the results of each schema.
 
@@ -105,17 +108,17 @@ class HeadedJsonFormat:
             headed_values: binary [n]; the values of all messages, or their keys.
             chosen_indices: int64 [m]; the messages to decode.
             make: makes the format of a schema's number.
-            deletes: whether the messages are tombstones.
+            reads_deletes: whether the messages are tombstones.
         """
         value_schemas = schema_numbers_of(headed_values.take(pa.array(chosen_indices)))
-        if deletes and self.text_keys:
+        if reads_deletes and self.text_keys:
             value_schemas = np.full(len(chosen_indices), NO_SCHEMA, np.int64)
         for schema_number, indices in groups_by_value(value_schemas):  # a loop over schemas
             message_indices = chosen_indices[indices]
             try:
-                decoder = self._format(schema_number, make, deletes=deletes)
+                decoder = self._format(schema_number, make, reads_deletes=reads_deletes)
             except UnreadableRecordError as problem:
-                reason = f"has a key that {problem}" if deletes else str(problem)
+                reason = f"has a key that {problem}" if reads_deletes else str(problem)
                 yield self._bad_batch(messages, dict.fromkeys(message_indices.tolist(), reason))
                 continue
             schema_messages = (
@@ -124,23 +127,23 @@ class HeadedJsonFormat:
                 else messages.take(pa.array(message_indices))
             )
             bodies = remove_heads(headed_values.take(pa.array(message_indices)))
-            if deletes and self.key_name:
+            if reads_deletes and self.key_name:
                 bodies = _objects_of_values(bodies, self.key_name)
-            decoded = decoder.decode(_with_value(schema_messages, bodies))
-            if not deletes:
-                decoded = replace(decoded, schemas={str(schema_number): 0})
-            yield results_in_batch(decoded, message_indices.astype(np.int32))
+            decoded_batch = decoder.decode(_with_value(schema_messages, bodies))
+            if not reads_deletes:
+                decoded_batch = replace(decoded_batch, schemas={str(schema_number): 0})
+            yield results_in_batch(decoded_batch, message_indices.astype(np.int32))
 
     def _bad_batch(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
-        changes, bad = no_changes(self.schema), bad_records(messages, reasons)
-        return DecodedBatch(changes=changes, bad=bad, skipped_count=0)
+        changes, bad_records = no_changes(self.schema), bad_records_with_reasons(messages, reasons)
+        return DecodedBatch(changes=changes, bad_records=bad_records, skipped_count=0)
 
     def _format(
-        self, schema_number: int, make: Callable[[int], MessageFormat], *, deletes: bool
+        self, schema_number: int, make: Callable[[int], MessageFormat], *, reads_deletes: bool
     ) -> MessageFormat:
-        decoder = self._formats.get((deletes, schema_number))
+        decoder = self._formats.get((reads_deletes, schema_number))
         if decoder is None:
-            decoder = self._formats[deletes, schema_number] = make(schema_number)
+            decoder = self._formats[reads_deletes, schema_number] = make(schema_number)
         return decoder
 
 

@@ -67,17 +67,20 @@ class _RewritingFormat:
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`."""
-        decoded = self.inner_format.decode(rewrite_keys_and_values(messages, self.rewrite))
-        return replace(decoded, bad=_with_guids(with_received_bytes(decoded.bad, messages)))
+        decoded_batch = self.inner_format.decode(rewrite_keys_and_values(messages, self.rewrite))
+        return replace(
+            decoded_batch,
+            bad_records=_with_guids(with_received_bytes(decoded_batch.bad_records, messages)),
+        )
 
 
-def _with_guids(bad: pa.RecordBatch) -> pa.RecordBatch:
+def _with_guids(bad_records: pa.RecordBatch) -> pa.RecordBatch:
     """Return the bad records, with a reason of their own for GUIDs without a schema."""
-    column_index = bad.schema.get_field_index("reason")
-    has_guid = pc.starts_with(bad.column("value"), bytes([MAGIC_GUID])).fill_null(False)
-    is_unknown = pc.and_(has_guid, pc.equal(bad.column(column_index), NO_HEAD))
-    reasons = pc.if_else(is_unknown, _UNKNOWN_GUID, bad.column(column_index))
-    return bad.set_column(column_index, bad.schema.field(column_index), reasons)
+    column_index = bad_records.schema.get_field_index("reason")
+    has_guid = pc.starts_with(bad_records.column("value"), bytes([MAGIC_GUID])).fill_null(False)
+    is_unknown = pc.and_(has_guid, pc.equal(bad_records.column(column_index), NO_HEAD))
+    reasons = pc.if_else(is_unknown, _UNKNOWN_GUID, bad_records.column(column_index))
+    return bad_records.set_column(column_index, bad_records.schema.field(column_index), reasons)
 
 
 def with_any_heads(declaration: FormatDeclaration, registries: Registries) -> FormatDeclaration:

@@ -50,7 +50,7 @@ class CatchUp(Generic[MessagesT]):
             names = {feed.name for feed in tables.feeds}
             for name, held_table in sorted(tables.held_by_name.items()):
                 if name not in names:
-                    self._create_held(name, held_table, releases=True)
+                    self._create_held(name, held_table, releases_table=True)
             self._round_runner.skip_held()
 
     def run(self) -> None:
@@ -59,7 +59,7 @@ class CatchUp(Generic[MessagesT]):
         due_tables = {} if tables.newest_begun_epoch < 0 else tables.held_tables.due()
         if self._round_runner.newcomer_creator is not None:
             for name in sorted(due_tables.keys() - {feed.name for feed in tables.feeds}):
-                self._create_held(name, due_tables[name], releases=False)
+                self._create_held(name, due_tables[name], releases_table=False)
         groups: dict[_OffsetsKey, _ResumingTables] = {}
         for feed in [feed for feed in tables.feeds if feed.name in due_tables]:
             start_offsets = self._prepare_resumption(feed, due_tables[feed.name])
@@ -72,11 +72,12 @@ class CatchUp(Generic[MessagesT]):
         if not groups:
             tables.state_file.write()
 
-    def _create_held(self, name: str, held_table: HeldTable, *, releases: bool) -> None:
+    def _create_held(self, name: str, held_table: HeldTable, *, releases_table: bool) -> None:
         """Create a table that could not be created earlier; from then on it is held like others.
 
         Args:
-            releases: whether no epoch that leaves out the table's messages has been decoded yet.
+            releases_table: whether no epoch that leaves out the table's messages has been decoded
+                yet.
         """
         tables = self._tables
         source_end = tables.epoch_log.source_end(tables.newest_begun_epoch)
@@ -88,7 +89,7 @@ class CatchUp(Generic[MessagesT]):
                 # The table lacks no message any more, for instance because the topic has deleted
                 # the messages.
                 tables.held_tables.advance(name, end_offsets)
-                if releases:
+                if releases_table:
                     tables.held_tables.release(name)
         tables.state_file.write()
 

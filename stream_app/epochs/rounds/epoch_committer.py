@@ -180,15 +180,16 @@ class EpochCommitter(Generic[MessagesT]):
             for feed in self.tables.feeds:
                 feed.table_job.check_no_row_waits()
 
-    def stop(self, *, publishes: bool = False) -> None:
+    def stop(self, *, publishes_compactions: bool = False) -> None:
         """Begin and commit no more epochs; the commit in progress is completed.
 
         Args:
-            publishes: whether finished compactions are published before, so that none is lost.
+            publishes_compactions: whether finished compactions are published before, so that none
+                is lost.
         """
         with self.lock:
             is_amid_epoch = self._phase is _Phase.AMID_EPOCH
-            for feed in self.tables.feeds if publishes and not is_amid_epoch else ():
+            for feed in self.tables.feeds if publishes_compactions and not is_amid_epoch else ():
                 with contain_failure(partial(self.tables.fail_idle, feed)):
                     if report := feed.table_job.publish_finished():
                         feed.listener.on_idle_commit(report)
@@ -286,7 +287,7 @@ class EpochCommitter(Generic[MessagesT]):
         lacking_feeds = []
         for feed in self.tables.ready():
             if feed.table_job.is_committed(decoded_epoch.epoch, decoded_epoch.source_end):
-                feed.listener.on_epoch(EpochReport(epoch=decoded_epoch.epoch, skipped=True))
+                feed.listener.on_epoch(EpochReport(epoch=decoded_epoch.epoch, is_skipped=True))
             else:
                 lacking_feeds.append(feed)
         return lacking_feeds

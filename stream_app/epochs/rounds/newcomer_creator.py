@@ -19,12 +19,12 @@ class NewcomerOutcome(NamedTuple):
     """Outcome for tables that appear in the messages.
 
     Attributes:
-        failed: for each table that cannot be created for now, the reason.
+        failures: for each table that cannot be created for now, the reason.
         uncreated: for each source table whose messages cannot create a table, the reason.
     """
 
     feeds: Sequence[TableFeed]
-    failed: Mapping[str, BaseException]
+    failures: Mapping[str, BaseException]
     uncreated: Mapping[Origin, str]
 
 

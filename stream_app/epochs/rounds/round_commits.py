@@ -222,7 +222,7 @@ class RoundCommitter(Generic[MessagesT]):
                 return None
             if self._is_overtaken(result, table_job.prepare_epoch()):
                 return None
-            if result.table_output.bad:  # counted here: a further round would count them once more
+            if result.table_output.bad_record_batches:  # counted here: a further round would count again
                 bad_records = result.table_output.bad_records().sort_by(SOURCE_ORDER)
                 result.quarantine_report = result.feed.quarantine_writer.write(
                     self.decoded_epoch.epoch, bad_records
@@ -284,7 +284,7 @@ class RoundCommitter(Generic[MessagesT]):
             self.decoded_epoch.epoch,
             table_output.changes,
             properties=properties,
-            truncates=bool(table_output.counts.truncated),
+            truncates_table=bool(table_output.counts.truncated),
             basis=result.table_plan.basis,
         )
         files = [file for change in table_output.changes for file in change.written_files]

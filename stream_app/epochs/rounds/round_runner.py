@@ -315,7 +315,7 @@ class RoundRunner(Generic[MessagesT]):
         """Open the tables that were created, and hold those that could not be created."""
         names = {feed.name for feed in self.tables.feeds}
         feeds = [feed for feed in outcome.feeds if feed.name not in names]
-        for name, error in outcome.failed.items():
+        for name, error in outcome.failures.items():
             self.tables.hold(name, error)
         self.tables.add(feeds)
         self.settings = self._settings_of(creator, {})

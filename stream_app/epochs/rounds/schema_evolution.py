@@ -143,7 +143,7 @@ class SchemaEvolution:
         if not (decision.awaited_columns and rename_rules.reads_statements()):
             return []
         columns = ", ".join(map(repr, decision.awaited_columns))
-        if decision.waits and not rename_rules.has_waited():
+        if decision.awaits_statement and not rename_rules.has_waited():
             raise AwaitedStatementError(renaming.table.location, columns)
         problem = f"the columns {columns} are new, and no statement of the source says why"
         return [JobWarning(table=self.name, problem=problem, fix=_RENAMED_FIX, is_lasting=True)]
@@ -171,7 +171,7 @@ class SchemaEvolution:
         evolved = evolve(table, description, self.evolution_rules)
         for change in evolved.changes:
             _LOG.warning("%s follows its source: %s", table.location, change)
-        if evolved.kept_columns and self.evolution_rules.stops:
+        if evolved.kept_columns and self.evolution_rules.stops_job:
             kept_columns = "; ".join(evolved.kept_columns)
             raise WrongSourceError(
                 f"the source's columns are no longer those of the table: {kept_columns}",
@@ -186,7 +186,7 @@ class SchemaEvolution:
             *(
                 JobWarning(table=self.name, problem=text, fix=fix)
                 for text in new_texts
-                if self.evolution_rules.warns
+                if self.evolution_rules.logs_warning
             ),
             *(
                 JobWarning(

@@ -24,7 +24,7 @@ class EpochReport:
     """The result of an epoch for one table.
 
     Attributes:
-        skipped: whether the table had the epoch already.
+        is_skipped: whether the table had the epoch already.
         quarantine_report: the bad records, or None without any.
         in_driver: whether the driver itself ran the epoch, without tasks of Spark.
         began_ms: when reading began, in ms since 1970, in UTC.
@@ -34,7 +34,7 @@ class EpochReport:
     """
 
     epoch: int
-    skipped: bool = False
+    is_skipped: bool = False
     counts: DecodeCounts = field(default_factory=DecodeCounts)
     quarantine_report: QuarantineReport | None = None
     bucket_count: int = 0

@@ -30,7 +30,7 @@ COLUMN_NAMES_MAX = 64
 OTHER_COLUMNS = "(others)"
 _NAME_MAX = 100
 _SUMMED_FIELDS = (
-    *("messages", "changes", "skipped", "bad", "decoder_errors", "others", "late_changes"),
+    *("messages", "changes", "skipped", "bad_records", "decoder_errors", "others", "late_changes"),
     *("read_s", "decode_s"),
 )
 TablesSeen = Mapping[tuple[str, str], tuple[int, int]]
@@ -67,7 +67,7 @@ class RecordSighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeCounts:
-    """Counts of the messages read: `skipped` ones change no row, `bad` ones could not be decoded.
+    """Counts of the messages read: `skipped` ones change no row; `bad_records` are not decoded.
 
     Attributes:
         kinds: changes of each `RowKind`, in its order.
@@ -91,7 +91,7 @@ class DecodeCounts:
     messages: int = 0
     changes: int = 0
     skipped: int = 0
-    bad: int = 0
+    bad_records: int = 0
     decoder_errors: int = 0
     kinds: tuple[int, ...] = (0,) * len(RowKind)
     read_s: float = field(default=0.0, compare=False)
@@ -219,7 +219,7 @@ def counts_of_batch(
         messages=messages.num_rows,
         changes=decoded_batch.changes.rows.num_rows,
         skipped=decoded_batch.skipped_count,
-        bad=decoded_batch.bad.num_rows,
+        bad_records=decoded_batch.bad_records.num_rows,
         decoder_errors=decoded_batch.decoder_error_count,
         kinds=tuple(_count_kinds(decoded_batch.changes.rows.column(ROW_KIND)).tolist()),
         ends={kafka_partition: end},
@@ -254,7 +254,9 @@ def counts_of_refused(refused_batches: Iterable[pa.RecordBatch]) -> DecodeCounts
         np.zeros(len(RowKind), int),
     )
     row_count = int(kind_counts.sum())
-    return DecodeCounts(changes=-row_count, bad=row_count, kinds=tuple((-kind_counts).tolist()))
+    return DecodeCounts(
+        changes=-row_count, bad_records=row_count, kinds=tuple((-kind_counts).tolist())
+    )
 
 
 def _count_kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:

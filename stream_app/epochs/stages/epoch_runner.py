@@ -36,13 +36,13 @@ class TableOutput:
 
     Attributes:
         changes: a change for each bucket and task, whose files are not yet in a snapshot.
-        bad: batches of `BAD_RECORD_SCHEMA`.
+        bad_record_batches: batches of `BAD_RECORD_SCHEMA`.
         failure: a task's error at this table, if tables are held.
         in_driver: whether the driver itself did the work of the tasks.
     """
 
     changes: list[BucketChange] = field(default_factory=list)
-    bad: list[pa.RecordBatch] = field(default_factory=list)
+    bad_record_batches: list[pa.RecordBatch] = field(default_factory=list)
     counts: DecodeCounts = field(default_factory=DecodeCounts)
     failure: StreamAppError | None = None
     in_driver: bool = False
@@ -50,12 +50,12 @@ class TableOutput:
     @property
     def is_empty(self) -> bool:
         """Whether the epoch has no output for the table."""
-        has_output = self.changes or self.bad or self.counts.truncated
+        has_output = self.changes or self.bad_record_batches or self.counts.truncated
         return not has_output and self.failure is None
 
     def bad_records(self) -> pa.Table:
         """Return the bad records as `BAD_RECORD_SCHEMA`, in the order in which tasks end."""
-        return pa.Table.from_batches(self.bad, BAD_RECORD_SCHEMA)
+        return pa.Table.from_batches(self.bad_record_batches, BAD_RECORD_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
         if kind == BlockKind.CHANGES:
             table_output.changes.append(_bucket_change(payload))
         elif kind == BlockKind.BAD_RECORDS:
-            table_output.bad.append(bad_records_of(payload))
+            table_output.bad_record_batches.append(bad_records_of(payload))
         elif kind == BlockKind.FAILURE:
             table_output.failure = failure_of(payload)
         else:

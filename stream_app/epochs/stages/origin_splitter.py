@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import bad_records
+from stream_app.cdc.change_batch import bad_records_with_reasons
 from stream_app.cdc.ddl.ddl_messages import may_carry_ddl
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, STATEMENTS_INDEX, UNREADABLE_INDEX
@@ -69,7 +69,7 @@ class OriginSplitter:
                 NEWCOMERS_INDEX, messages.take(pa.array(_samples(origins, message_tables)))
             )
         if reasons:
-            yield TableMessages(UNREADABLE_INDEX, bad_records(messages, reasons))
+            yield TableMessages(UNREADABLE_INDEX, bad_records_with_reasons(messages, reasons))
         if self.forwards_statements:
             is_statement = may_carry_ddl(messages, origins.codes)
             if is_statement.any():

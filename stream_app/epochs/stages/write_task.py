@@ -156,9 +156,9 @@ class _TableWriter:
             )
             yield self._result(BlockKind.COUNTS, counts.to_bytes())
         if self._write.refused_batches:
-            bad = bad_records_of_refused(self._write.refused_batches)
+            bad_records = bad_records_of_refused(self._write.refused_batches)
             counts = counts_of_refused(self._write.refused_batches)
-            yield self._result(BlockKind.BAD_RECORDS, bad.serialize().to_pybytes())
+            yield self._result(BlockKind.BAD_RECORDS, bad_records.serialize().to_pybytes())
             yield self._result(BlockKind.COUNTS, counts.to_bytes())
 
     def _result(self, kind: BlockKind, payload: bytes) -> TaskResult:

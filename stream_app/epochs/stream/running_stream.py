@@ -97,7 +97,7 @@ class RunningStream(Generic[MessagesT]):
         finally:
             # From here on no epoch is half done and none begins, so its tasks may be interrupted.
             # The lock must be free again, because an epoch that waits for it would block the stop.
-            self.epoch_committer.stop(publishes=self.stop_requested.is_set())
+            self.epoch_committer.stop(publishes_compactions=self.stop_requested.is_set())
             stream.stop()
 
     def _watch(self, stream: Stream) -> None:

@@ -289,7 +289,7 @@ class KeyValueFile(OpenDataFile):
         self._delete_row_count = 0
         self._sequence_range: tuple[int, int] | None = None
         self._min_key = self._max_key = b""
-        super().__init__(new_files, key_value_file_schema(new_files.schema, thin=self._is_thin))
+        super().__init__(new_files, key_value_file_schema(new_files.schema, is_thin=self._is_thin))
 
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
         """Return the columns, after a copy of the key unless the file is thin.

@@ -97,7 +97,7 @@ def cast_rule(stored_type: DataType, target_type: DataType) -> Cast | None:
 def can_be_read_as(stored_type: DataType, target_type: DataType) -> bool:
     """Return whether files that hold a column of the stored type can be read as `target_type`."""
     if (
-        stored_type.fits_into(target_type, by_ids=True)
+        stored_type.fits_into(target_type, compares_ids=True)
         or cast_rule(stored_type, target_type) is not None
     ):
         return True
@@ -139,7 +139,7 @@ def read_as(values: pa.Array, stored_type: DataType, target_type: DataType) -> p
     Raises:
         CastError: a value has no counterpart.
     """
-    if stored_type.fits_into(target_type, by_ids=True):
+    if stored_type.fits_into(target_type, compares_ids=True):
         # Nested nullability, which is part of Arrow's types, may differ.
         return (
             cast_with_members(values, arrow_type(target_type)) if target_type.is_nested else values

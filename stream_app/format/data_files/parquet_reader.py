@@ -199,12 +199,12 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
             )
 
 
-def _has_other_unit(stored_type: pa.DataType, target: pa.DataType) -> bool:
+def _has_other_unit(stored_type: pa.DataType, target_type: pa.DataType) -> bool:
     """Return whether the columns differ in scale or unit, which would change the values."""
     if pa.types.is_null(stored_type):
         return True
-    if pa.types.is_decimal(stored_type) and pa.types.is_decimal(target):
-        return bool(stored_type.scale != target.scale)
-    if pa.types.is_timestamp(stored_type) and pa.types.is_timestamp(target):
-        return bool(stored_type.unit != target.unit)
+    if pa.types.is_decimal(stored_type) and pa.types.is_decimal(target_type):
+        return bool(stored_type.scale != target_type.scale)
+    if pa.types.is_timestamp(stored_type) and pa.types.is_timestamp(target_type):
+        return bool(stored_type.unit != target_type.unit)
     return False

@@ -66,7 +66,7 @@ class _BitmapBuilder:
         if bitmaps.null_count:
             head += _INT.pack(bitmaps.null_offset)
         if self._version < _SORTED_VERSION:
-            order = hash_order(values.java_hashes(), computed=True)
+            order = hash_order(values.java_hashes(), is_computed=True)
             entries = _join_numbers(values.encode(), bitmaps.offsets)
             return head + _concatenate(entries, order) + bitmaps.body
         if bitmaps.null_count:
@@ -127,7 +127,7 @@ def _encode_bitmaps(values: DistinctValues) -> _EncodedBitmaps:
     null_bitmap = bitmap_bytes(bitmap_of(null_indices))
     parts = [null_bitmap] if len(null_indices) > 1 else []
     offset = sum(map(len, parts))
-    order = hash_order(values.java_hashes(), computed=True)
+    order = hash_order(values.java_hashes(), is_computed=True)
     for code in order[counts[order] > 1].tolist():  # each value has its own bitmap
         part = bitmap_bytes(bitmap_of(indices[starts[code] : starts[code + 1]]))
         offsets[code], lengths[code] = offset, len(part)

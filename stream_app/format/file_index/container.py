@@ -91,28 +91,28 @@ def java_order(indexes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     columns = list(dict.fromkeys(column for column, _ in indexes))
     declared_columns = [
         columns[index]
-        for index in hash_order([_column_hash(name) for name in columns], computed=True)
+        for index in hash_order([_column_hash(name) for name in columns], is_computed=True)
     ]
     kinds = list(
         dict.fromkeys(
             kind for name in declared_columns for column, kind in indexes if column == name
         )
     )
-    kinds = name_order(kinds, computed=True)
+    kinds = name_order(kinds, is_computed=True)
     index_order = [
         (column, kind)
         for kind in kinds
         for column in name_order([name for name in declared_columns if (name, kind) in indexes],
-                                 computed=False)
+                                 is_computed=False)
     ]  # fmt: skip
     written_columns = name_order(
-        list(dict.fromkeys(name for name, _ in index_order)), computed=True
+        list(dict.fromkeys(name for name, _ in index_order)), is_computed=True
     )
     return [
         (column, kind)
         for column in written_columns
         for kind in name_order([kind for name, kind in index_order if name == column],
-                               computed=False)
+                               is_computed=False)
     ]  # fmt: skip
 
 

@@ -26,15 +26,15 @@ def string_hash(text: str) -> int:
     return state - (1 << 32) if state >> 31 else state
 
 
-def hash_order(hashes: npt.ArrayLike, *, computed: bool) -> npt.NDArray[np.int64]:
+def hash_order(hashes: npt.ArrayLike, *, is_computed: bool) -> npt.NDArray[np.int64]:
     """Return the indices of keys in the order of a map.
 
     Four keys with the hashes 17, 2, 1 and 0 have the order ``[3, 0, 2, 1]``: 17 and 1 share a bin.
-    With `computed` the later one comes first: ``[3, 2, 0, 1]``.
+    With `is_computed` the later one comes first: ``[3, 2, 0, 1]``.
 
     Args:
         hashes: int32 [n], of distinct keys in the order in which they are added.
-        computed: whether `computeIfAbsent` adds them, rather than `put`.
+        is_computed: whether `computeIfAbsent` adds them, rather than `put`.
 
     Returns:
         int64 [n].
@@ -43,14 +43,14 @@ def hash_order(hashes: npt.ArrayLike, *, computed: bool) -> npt.NDArray[np.int64
     unsigned = signed.view(np.uint32)
     count, bin_count = len(unsigned), _BINS_MIN
     # `computeIfAbsent` enlarges the map before it adds a key, `put` afterwards.
-    while (count - 1 if computed else count) > bin_count * 3 // 4:
+    while (count - 1 if is_computed else count) > bin_count * 3 // 4:
         bin_count *= 2
     bin_of = (unsigned ^ unsigned >> np.uint32(16)) & np.uint32(bin_count - 1)
     insertion_order = np.arange(count)
-    return np.lexsort((-insertion_order if computed else insertion_order, bin_of))
+    return np.lexsort((-insertion_order if is_computed else insertion_order, bin_of))
 
 
-def name_order(names: Sequence[str], *, computed: bool) -> list[str]:
+def name_order(names: Sequence[str], *, is_computed: bool) -> list[str]:
     """Return names in the order of a map with these keys."""
     hashes = [string_hash(name) for name in names]
-    return [names[index] for index in hash_order(hashes, computed=computed)]
+    return [names[index] for index in hash_order(hashes, is_computed=is_computed)]

@@ -33,14 +33,14 @@ def summed_columns(fields: RowType) -> list[PlacedColumn]:
 
 
 def row_hashes(
-    rows: pa.RecordBatch, columns: Sequence[PlacedColumn], *, compiled: bool = True
+    rows: pa.RecordBatch, columns: Sequence[PlacedColumn], *, uses_machine_code: bool = True
 ) -> tuple[UInt64s, UInt64s]:
     """Return the two hash numbers of each row: uint64 [n] and uint64 [n].
 
     Args:
-        compiled: whether machine code may hash them.
+        uses_machine_code: whether machine code may hash them.
     """
-    code, _ = loaded_code(_MODULE) if compiled else (None, "")
+    code, _ = loaded_code(_MODULE) if uses_machine_code else (None, "")
     if code is None:
         return md5_lanes(*row_texts(rows, columns))
     values = [

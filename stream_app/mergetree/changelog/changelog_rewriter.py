@@ -54,7 +54,7 @@ class ChangelogRewriter:
         return self.rewriter.file_access
 
     def rewrite(
-        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+        self, sections: Sequence[Section], *, output_level: int, drops_deletes: bool
     ) -> WrittenFiles:
         """Merge sections in key order; return data files, and changelog files if any.
 
@@ -63,12 +63,14 @@ class ChangelogRewriter:
         """
         if not self.before_row_lookup.records_changes(sections, output_level):
             return self.rewriter.rewrite(
-                sections, output_level=output_level, drop_deletes=drop_deletes
+                sections, output_level=output_level, drops_deletes=drops_deletes
             )
         data_writer = self.file_access.data_writer(
             level=output_level, file_source=FileSource.COMPACT
         )
-        return self._merge_sections(sections, data_writer, output_level, drop_deletes=drop_deletes)
+        return self._merge_sections(
+            sections, data_writer, output_level, drops_deletes=drops_deletes
+        )
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
         """Move a file that overlaps no other, and write a changelog of its new rows.
@@ -83,7 +85,7 @@ class ChangelogRewriter:
             case Upgrade.RECORD if not (self.writes_changelog or self.drops_moved_deletes):
                 return self.rewriter.upgrade(file, output_level)
             case Upgrade.RECORD:
-                rewritten = self._merge_sections([section], None, output_level, drop_deletes=False)
+                rewritten = self._merge_sections([section], None, output_level, drops_deletes=False)
                 return WrittenFiles(
                     self.rewriter.upgrade(file, output_level).added_files, rewritten.changelog
                 )
@@ -92,7 +94,7 @@ class ChangelogRewriter:
                     level=output_level, file_source=FileSource.COMPACT
                 )
                 return self._merge_sections(
-                    [section], data_writer, output_level, drop_deletes=self.drops_moved_deletes
+                    [section], data_writer, output_level, drops_deletes=self.drops_moved_deletes
                 )
 
     def _merge_sections(
@@ -101,7 +103,7 @@ class ChangelogRewriter:
         data_writer: KeyValueFileWriter | None,
         level: int,
         *,
-        drop_deletes: bool,
+        drops_deletes: bool,
     ) -> WrittenFiles:
         """Merge sections window by window into data files, changelog files, or both."""
         rewriter = self.rewriter
@@ -116,7 +118,7 @@ class ChangelogRewriter:
                 merged_rows = rewriter.merge_function.merge(
                     before.window, rewriter.layout, merges_single_rows=before.merges_single_rows
                 )
-                rows = rewriter.without_stale(merged_rows) if drop_deletes else merged_rows
+                rows = rewriter.without_stale(merged_rows) if drops_deletes else merged_rows
                 if data_writer is not None and rows.num_rows:
                     data_writer.write(rows)
                 if changelog_writer is not None:

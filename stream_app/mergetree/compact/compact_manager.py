@@ -88,25 +88,25 @@ class CompactManager:
         return self.levels.sorted_run_count > self.stop_trigger
 
     def pick_next(
-        self, *, local_ms: int, full: bool = False, expects_no_flush: bool = False
+        self, *, local_ms: int, is_full: bool = False, expects_no_flush: bool = False
     ) -> CompactRequest | None:
         """Pick the next compaction, which the picker counts as begun; None if nothing is due.
 
         Args:
             local_ms: the local wall clock as if it were UTC, as in files' creation times.
-            full: whether to pick all files for a full compaction.
+            is_full: whether to pick all files for a full compaction.
             expects_no_flush: whether runs need not wait for others, because no flush is expected.
 
         Raises:
             UsageError: a full compaction was requested for a write-only table.
         """
         if self.picker is None:
-            if full:
+            if is_full:
                 raise write_only_error(f"bucket {self.bucket}")
             return None
         levels = self.levels
         unit = self.picker.pick_unit(
-            levels, local_ms=local_ms, full=full, expects_no_flush=expects_no_flush
+            levels, local_ms=local_ms, is_full=is_full, expects_no_flush=expects_no_flush
         )
         if unit is None:
             return None
@@ -114,7 +114,7 @@ class CompactManager:
             partition=self.partition,
             bucket=self.bucket,
             unit=unit,
-            drop_deletes=may_drop_deletes(
+            drops_deletes=may_drop_deletes(
                 output_level=unit.output_level,
                 highest_level_with_files=(
                     1 if self.keeps_no_deletes else levels.non_empty_highest_level()
@@ -122,7 +122,7 @@ class CompactManager:
             ),
             max_level=levels.max_level,
             total_buckets=self.total_buckets,
-            rewrite_all=self.picker.rewrite_all,
+            rewrites_all=self.picker.rewrites_all,
             files_above=(
                 files_above(levels.level_sorted_runs(), unit, levels.key_of)
                 if self.looks_up
@@ -137,14 +137,14 @@ class CompactManager:
         executor: CompactExecutor,
         *,
         local_ms: int,
-        full: bool = False,
+        is_full: bool = False,
         expects_no_flush: bool = False,
     ) -> bool:
         """Begin the next compaction if one is due and none runs, and return whether one began.
 
         Args:
             local_ms: the local wall clock as if it were UTC, as in files' creation times.
-            full: whether to pick all files for a full compaction.
+            is_full: whether to pick all files for a full compaction.
             expects_no_flush: whether runs need not wait for others, because no flush is expected.
 
         Raises:
@@ -152,7 +152,9 @@ class CompactManager:
         """
         if self.begun_compaction is not None:
             return False
-        request = self.pick_next(local_ms=local_ms, full=full, expects_no_flush=expects_no_flush)
+        request = self.pick_next(
+            local_ms=local_ms, is_full=is_full, expects_no_flush=expects_no_flush
+        )
         if request is None:
             return False
         self.begun_compaction = BegunCompaction(request.unit, executor.submit(request))

@@ -41,7 +41,7 @@ class CompactRewriter:
     keeps_deletes: bool = True
 
     def rewrite(
-        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+        self, sections: Sequence[Section], *, output_level: int, drops_deletes: bool
     ) -> WrittenFiles:
         """Merge sections in key order into consecutive files of `output_level`.
 
@@ -54,7 +54,7 @@ class CompactRewriter:
                 for batch in merged_section(
                     section, self.layout, self.merge_function, self.file_access, fan_in=self.fan_in
                 ):
-                    rows = self.without_stale(batch) if drop_deletes else batch
+                    rows = self.without_stale(batch) if drops_deletes else batch
                     if rows.num_rows:
                         writer.write(rows)
             return WrittenFiles(writer.close())

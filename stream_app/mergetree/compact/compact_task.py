@@ -29,7 +29,7 @@ class Rewriter(Protocol):
         ...
 
     def rewrite(
-        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+        self, sections: Sequence[Section], *, output_level: int, drops_deletes: bool
     ) -> WrittenFiles:
         """Merge sections in key order, and return data files and any changelog files.
 
@@ -103,8 +103,8 @@ class CompactTask:
         request = self.request
         # The highest level must have no deletes: readers and later compactions rely on that.
         is_highest = request.unit.output_level == request.max_level
-        has_stale_rows = request.drop_deletes and self.must_rewrite(file)
-        if request.rewrite_all or has_stale_rows or (is_highest and file.may_have_deletes):
+        has_stale_rows = request.drops_deletes and self.must_rewrite(file)
+        if request.rewrites_all or has_stale_rows or (is_highest and file.may_have_deletes):
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
             written_files = self.rewriter.upgrade(file, request.unit.output_level)
@@ -115,7 +115,7 @@ class CompactTask:
         written_files = self.rewriter.rewrite(
             sections,
             output_level=request.unit.output_level,
-            drop_deletes=request.drop_deletes,
+            drops_deletes=request.drops_deletes,
         )
         removed_files = tuple(file for section in sections for run in section for file in run.files)
         self._add_change(removed_files, written_files.added_files, written_files.changelog)

@@ -24,18 +24,18 @@ class Picker(Protocol):
     """The decision which files of one bucket the next compaction merges, one unit at a time."""
 
     @property
-    def rewrite_all(self) -> bool:
+    def rewrites_all(self) -> bool:
         """Whether a full compaction rewrites all files."""
         ...
 
     def pick_unit(
-        self, levels: Levels, *, local_ms: int, full: bool, expects_no_flush: bool
+        self, levels: Levels, *, local_ms: int, is_full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
         """Return the unit to begin now; None if nothing is due.
 
         Args:
             local_ms: the local wall clock as if it were UTC, as in files' creation times.
-            full: whether to pick all files for a full compaction.
+            is_full: whether to pick all files for a full compaction.
             expects_no_flush: whether no flush is expected, so that runs need not wait for others.
         """
         ...
@@ -69,7 +69,7 @@ class MergeTreePicker:
     """
 
     strategy: CompactStrategy
-    rewrite_all: bool = False
+    rewrites_all: bool = False
     new_rewrite_predicate: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
     _has_flushed: bool = field(default=False, init=False)
     _idle_flush_count: int = field(default=0, init=False)
@@ -81,12 +81,12 @@ class MergeTreePicker:
         self.strategy = strategy
 
     def pick_unit(
-        self, levels: Levels, *, local_ms: int, full: bool, expects_no_flush: bool
+        self, levels: Levels, *, local_ms: int, is_full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
         """Pick by the strategy, and count the flushes after which nothing was due."""
         unit = (
             self._full_unit(levels)
-            if full
+            if is_full
             else self._due_unit(levels, local_ms, expects_no_flush=expects_no_flush)
         )
         if unit is None:
@@ -141,7 +141,7 @@ class MergeTreePicker:
         return full_compaction_unit(
             levels.num_levels,
             levels.level_sorted_runs(),
-            lambda file: self.rewrite_all or must_rewrite(file),
+            lambda file: self.rewrites_all or must_rewrite(file),
         )
 
     def _last_full_ms(self, levels: Levels) -> int | None:

@@ -162,7 +162,7 @@ def written_versions(
     written_rows = (
         differences.changelog(~differences.same_values())
         if rule.keeps_earlier
-        else differences.rows(keep_deletes=True)
+        else differences.rows(keeps_deletes=True)
     )
     return RestoredRows(MergeWindow(written_rows), refused_messages)
 

@@ -45,9 +45,9 @@ class CompactRequest:
     Attributes:
         partition: the serialized BinaryRow of the partition columns.
         total_buckets: the partition's number of buckets; None: the number in its options.
-        drop_deletes: whether deletes may be dropped, because no older row exists above the output.
+        drops_deletes: whether deletes may be dropped, because no older row exists above the output.
         max_level: the bucket's highest level.
-        rewrite_all: whether to rewrite even files that could be upgraded.
+        rewrites_all: whether to rewrite even files that could be upgraded.
         files_above: the files above the output level, in which the unit's keys are looked up.
         sorted_run_count: the bucket's number of sorted runs at the pick; more runs are more urgent.
         order: the order in which rows of a table without keys are written; None: unchanged.
@@ -56,10 +56,10 @@ class CompactRequest:
     partition: bytes
     bucket: int
     unit: CompactUnit
-    drop_deletes: bool
+    drops_deletes: bool
     max_level: int
     total_buckets: int | None = None
-    rewrite_all: bool = False
+    rewrites_all: bool = False
     files_above: tuple[DataFileMeta, ...] = ()
     sorted_run_count: int = 1
     order: RowOrder | None = None

@@ -318,7 +318,7 @@ class CoreOptions:
     @property
     def writes_changelog(self) -> bool:
         """Whether ``changelog-producer`` has a value other than ``none``."""
-        return self.producer.writes
+        return self.producer.writes_changelog
 
     @property
     def flushes_changelog(self) -> bool:

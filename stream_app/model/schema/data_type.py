@@ -191,26 +191,26 @@ class DataType:
         fields = tuple(replace(member, field_id=next(ids)) for member in inner)
         return replace(self, key=key, element=element, fields=fields)
 
-    def fits_into(self, other: DataType, *, by_ids: bool = False) -> bool:
+    def fits_into(self, other: DataType, *, compares_ids: bool = False) -> bool:
         """Return whether the other type has all values of this type unchanged.
 
         Nested comments and defaults do not count, nor does the outermost nullability. A nullable
         nested type must be nullable in the other one.
 
         Args:
-            by_ids: whether fields of ROWs must have the same ids besides the same names.
+            compares_ids: whether fields of ROWs must have the same ids besides the same names.
         """
-        if self._own_parts(by_ids=by_ids) != other._own_parts(by_ids=by_ids):
+        if self._own_parts(with_ids=compares_ids) != other._own_parts(with_ids=compares_ids):
             return False
         return all(
-            inner.fits_into(other_inner, by_ids=by_ids)
+            inner.fits_into(other_inner, compares_ids=compares_ids)
             and (other_inner.nullable or not inner.nullable)
             for inner, other_inner in zip(self.inner, other.inner, strict=True)
         )
 
-    def _own_parts(self, *, by_ids: bool) -> tuple[object, ...]:
+    def _own_parts(self, *, with_ids: bool) -> tuple[object, ...]:
         """Return the type without its nested types and its nullability."""
-        fields = tuple((member.name, member.field_id if by_ids else 0) for member in self.fields)
+        fields = tuple((member.name, member.field_id if with_ids else 0) for member in self.fields)
         return self.root, self.length, self.precision, self.scale, fields
 
     def field_ids(self) -> Iterator[int]:
@@ -234,8 +234,8 @@ def parse_data_type(text: str) -> DataType:
     Raises:
         UsageError: the text is not a type that stream_app stores.
     """
-    if nested := _NESTED_PATTERN.fullmatch(text.strip()):
-        return _nested_type(text, **nested.groupdict())
+    if nested_match := _NESTED_PATTERN.fullmatch(text.strip()):
+        return _nested_type(text, **nested_match.groupdict())
     match = _PATTERN.fullmatch(text.strip().upper())
     if not match:
         raise _no_type_error(text)

@@ -240,7 +240,7 @@ def index_problems(
     core = CoreOptions(options)
     crosses = bool(primary_keys) and not {*partition_keys} <= {*primary_keys}
     if core[PARTITION_LOOKUP]:
-        yield from _lookup_problems(core, primary_keys, partition_keys, crosses=crosses)
+        yield from _lookup_problems(core, primary_keys, partition_keys, crosses_partitions=crosses)
     if not (crosses or core[PARTITION_LOOKUP]):
         return
     moved_rows = "a row that moves to another partition"
@@ -259,13 +259,13 @@ def _lookup_problems(
     primary_keys: Collection[str],
     partition_keys: Collection[str],
     *,
-    crosses: bool,
+    crosses_partitions: bool,
 ) -> Iterator[str]:
     """Yield problems with the lookup of keys in all partitions."""
     key = PARTITION_LOOKUP.key
     if not primary_keys or not partition_keys:
         yield f"{key} finds keys in partitions: it needs primary-keys and partition-keys"
-    elif crosses:
+    elif crosses_partitions:
         yield f"{key} is for primary keys with all partition columns; this one needs no option"
     elif core.bucket < 1:
         yield (
@@ -288,8 +288,10 @@ def nested_problems(
     options: Mapping[str, str],
 ) -> list[str]:
     """Return the reasons why a table's nested columns cannot be stored; empty if they can."""
-    nested = {column.name: column.data_type for column in columns if column.data_type.is_nested}
-    if not nested:
+    nested_types = {
+        column.name: column.data_type for column in columns if column.data_type.is_nested
+    }
+    if not nested_types:
         return []
     core = CoreOptions(options)
     group_columns = {name for sequence, _ in sequence_groups(options) for name in sequence}
@@ -301,16 +303,16 @@ def nested_problems(
         "the sequence of a sequence-group": group_columns,
     }
     problems = [
-        f"{setting} names {name!r}, which is {nested[name]}: use a column of a scalar type"
+        f"{setting} names {name!r}, which is {nested_types[name]}: use a column of a scalar type"
         for setting, names in uses.items()
         for name in dict.fromkeys(names)
-        if name in nested
+        if name in nested_types
     ]
-    for name, data_type in nested.items():
+    for name, data_type in nested_types.items():
         problems += [
             f"column {name!r} is {data_type}: {problem}" for problem in _inner_problems(data_type)
         ]
-    nested_name = next(iter(nested))
+    nested_name = next(iter(nested_types))
     problems += [
         f"column {column.name!r} is {column.data_type} beside the nested column {nested_name!r}: "
         f"give it {_INT64_DIGITS} fractional digits at most"
@@ -321,7 +323,7 @@ def nested_problems(
         f"column {column.name!r} is nested and has the default {column.default_value!r}: leave it "
         "out"
         for column in columns
-        if column.name in nested and column.default_value is not None
+        if column.name in nested_types and column.default_value is not None
     ]
     return problems
 

@@ -28,18 +28,20 @@ _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 """Decimal digits of an integer that a floating point number holds exactly."""
 
 
-def keeps_values(stored_type: DataType, target_type: DataType, *, by_ids: bool = False) -> bool:
+def keeps_values(
+    stored_type: DataType, target_type: DataType, *, compares_ids: bool = False
+) -> bool:
     """Return whether each value of the stored type is a value of the target type.
 
     Args:
-        by_ids: whether to match fields of ROWs by id, and to allow dropped fields. Otherwise match
-            them by name, and require all of them.
+        compares_ids: whether to match fields of ROWs by id, and to allow dropped fields. Otherwise
+            match them by name, and require all of them.
     """
-    if stored_type.fits_into(target_type, by_ids=by_ids):
+    if stored_type.fits_into(target_type, compares_ids=compares_ids):
         return True
     if stored_type.is_nested:
         return stored_type.root is target_type.root and _keeps_members(
-            stored_type, target_type, by_ids=by_ids
+            stored_type, target_type, compares_ids=compares_ids
         )
     if stored_type.root in _INTEGER_DIGITS:
         return _holds_integer(_INTEGER_DIGITS[stored_type.root], target_type)
@@ -63,17 +65,17 @@ def keeps_values(stored_type: DataType, target_type: DataType, *, by_ids: bool =
     return stored_type.root is TypeRoot.FLOAT and target_type.root is TypeRoot.DOUBLE
 
 
-def _keeps_members(stored_type: DataType, target_type: DataType, *, by_ids: bool) -> bool:
+def _keeps_members(stored_type: DataType, target_type: DataType, *, compares_ids: bool) -> bool:
     target_members = {
-        member.field_id if by_ids else member.name: member for member in members(target_type)
+        member.field_id if compares_ids else member.name: member for member in members(target_type)
     }
-    names = {member.field_id if by_ids else member.name for member in members(stored_type)}
+    names = {member.field_id if compares_ids else member.name for member in members(stored_type)}
     for member in members(stored_type):
-        target_member = target_members.get(member.field_id if by_ids else member.name)
-        if target_member is None and not by_ids:
+        target_member = target_members.get(member.field_id if compares_ids else member.name)
+        if target_member is None and not compares_ids:
             return False
         if target_member is not None and not (
-            keeps_values(member.data_type, target_member.data_type, by_ids=by_ids)
+            keeps_values(member.data_type, target_member.data_type, compares_ids=compares_ids)
             and (target_member.data_type.nullable or not member.data_type.nullable)
         ):
             return False

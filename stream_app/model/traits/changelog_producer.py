@@ -14,14 +14,14 @@ class ProducerTraits:
     """Facts of one changelog producer: which process writes the changelog, and when.
 
     Attributes:
-        writes: whether a changelog is written; otherwise changes are read from files that an APPEND
-            adds.
+        writes_changelog: whether a changelog is written; otherwise changes are read from files that
+            an APPEND adds.
         by_flush: whether the writer itself writes each incoming change.
         by_lookup: whether each compaction of level 0 writes it, by looking up older rows.
         by_full_compaction: whether full compactions write the changes since the previous one.
     """
 
-    writes: bool = True
+    writes_changelog: bool = True
     by_flush: bool = False
     by_lookup: bool = False
     by_full_compaction: bool = False
@@ -33,7 +33,7 @@ class ProducerTraits:
 
 
 CHANGELOG_PRODUCERS: Mapping[str, ProducerTraits] = {
-    "none": ProducerTraits(writes=False),
+    "none": ProducerTraits(writes_changelog=False),
     "input": ProducerTraits(by_flush=True),
     "full-compaction": ProducerTraits(by_full_compaction=True),
     "lookup": ProducerTraits(by_lookup=True),

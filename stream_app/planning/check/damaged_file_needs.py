@@ -87,16 +87,20 @@ def next_step(
             if not version.branch and not version.is_changes
         ),
     }
-    target = max(
+    target_version = max(
         (version for version in main_versions if version.snapshot_id not in lost_versions),
         key=lambda version: (version.snapshot_id or 0, version.kind is VersionKind.SNAPSHOT),
         default=None,
     )
-    if target is None:
+    if target_version is None:
         return (
             "restore it from a backup: the latest version needs it, and no other version is whole"
         )
-    flag = f"--tag {shlex.quote(target.tag)}" if target.tag else f"--snapshot {target.snapshot_id}"
+    flag = (
+        f"--tag {shlex.quote(target_version.tag)}"
+        if target_version.tag
+        else f"--snapshot {target_version.snapshot_id}"
+    )
     return (
         "the latest version needs it; restore it from a backup, or stop the table's writers and "
         f"roll back to an earlier version: stream-app rollback-to {shlex.quote(location)} {flag}"

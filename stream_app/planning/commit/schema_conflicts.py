@@ -28,7 +28,7 @@ def schema_conflict(job_schema: TableSchema, latest_schema: TableSchema) -> str 
     latest_columns = {column.field_id: column for column in latest_schema.fields}
     for column in job_schema.fields:
         latest_column = latest_columns.get(column.field_id, column)
-        if not keeps_values(column.data_type, latest_column.data_type, by_ids=True):
+        if not keeps_values(column.data_type, latest_column.data_type, compares_ids=True):
             job_type, latest_type = (
                 column_type.data_type.as_nullable() for column_type in (column, latest_column)
             )

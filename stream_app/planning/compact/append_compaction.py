@@ -200,16 +200,16 @@ def pick_compact_before(
 
 
 def pick_full_rewrite(
-    queue: Sequence[DataFileMeta], *, compaction_file_size: int, rewrite_all: bool
+    queue: Sequence[DataFileMeta], *, compaction_file_size: int, rewrites_all: bool
 ) -> Files:
     """Return the files that a full compaction rewrites; empty if it would gain nothing.
 
     Args:
         compaction_file_size: the size of a large file. Large files at the beginning stay; the rest
             is rewritten if most of its files are small.
-        rewrite_all: whether to rewrite all files of any size.
+        rewrites_all: whether to rewrite all files of any size.
     """
-    if rewrite_all:
+    if rewrites_all:
         return tuple(queue)
     is_large = [file.file_size >= compaction_file_size for file in queue]
     first_small = is_large.index(False) if False in is_large else len(queue)

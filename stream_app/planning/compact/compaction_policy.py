@@ -36,9 +36,9 @@ wins, or the current one."""
 class FixedRules:
     """The rules that the table's options set, and that the policy does not change."""
 
-    trigger: bool = False
-    size_ratio: bool = False
-    amplification: bool = False
+    fixes_trigger: bool = False
+    fixes_size_ratio: bool = False
+    fixes_amplification: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class SimulatedBucket:
             length_factor: the factor by which epochs are longer, and flushes larger.
         """
         flush_count = max(FLUSHES_MIN, self.flush_count // length_factor)
-        return simulated_cost(self.rules, self.num_levels, flush_count).writes - 1
+        return simulated_cost(self.rules, self.num_levels, flush_count).write_amplification - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +90,15 @@ class PolicyChoice:
     Attributes:
         stop_trigger: the number of sorted runs beyond which writes wait.
         simulated: the bucket in the simulation.
-        writes, writes_before: the bytes written for each byte of a flush, with these rules and with
-            the table's.
+        write_amplification, write_amplification_before: the bytes written for each byte of a flush,
+            with these rules and with the table's.
     """
 
     rules: UniversalCompaction
     stop_trigger: int
     sizes: BucketSizes
-    writes: float
-    writes_before: float
+    write_amplification: float
+    write_amplification_before: float
     simulated: SimulatedBucket
     fixed_rules: FixedRules = FixedRules()
 
@@ -108,9 +108,9 @@ class PolicyChoice:
         fixed = [
             name
             for name, is_fixed in (
-                ("trigger", self.fixed_rules.trigger),
-                ("size ratio", self.fixed_rules.size_ratio),
-                ("size amplification", self.fixed_rules.amplification),
+                ("trigger", self.fixed_rules.fixes_trigger),
+                ("size ratio", self.fixed_rules.fixes_size_ratio),
+                ("size amplification", self.fixed_rules.fixes_amplification),
             )
             if is_fixed
         ]
@@ -124,7 +124,8 @@ class PolicyChoice:
             f"size amplification {rules.max_size_amplification_percent} %: "
             f"{_bytes_text(sizes.size)} up to level {sizes.level}, "
             f"flushes of {_bytes_text(sizes.flush_size)}, writes each byte "
-            f"{_times_text(self.writes)} × instead of {_times_text(self.writes_before)} ×"
+            f"{_times_text(self.write_amplification)} × instead of "
+            f"{_times_text(self.write_amplification_before)} ×"
             + (f"; the table's options set the {', the '.join(fixed)}" if fixed else "")
         )
 
@@ -156,21 +157,21 @@ def choose_rules(
         current_choice: the current choice, which stays unless another one writes a tenth less.
     """
 
-    def writes(rules: UniversalCompaction) -> float:
-        return simulated_cost(rules, sizes.num_levels, sizes.flush_count).writes
+    def amplification(rules: UniversalCompaction) -> float:
+        return simulated_cost(rules, sizes.num_levels, sizes.flush_count).write_amplification
 
     late_rules = replace(table_rules, early_full_compaction=None)
     rules = _best_rules(late_rules, fixed_rules, stop_trigger, sizes.num_levels, sizes.flush_count)
     if current_choice is not None and current_choice.stop_trigger == stop_trigger:
         current_rules = replace(current_choice.rules, early_full_compaction=None)
-        if writes(current_rules) <= writes(rules) * _TOLERANCE:
+        if amplification(current_rules) <= amplification(rules) * _TOLERANCE:
             rules = current_rules
     return PolicyChoice(
         rules=replace(rules, early_full_compaction=table_rules.early_full_compaction),
         stop_trigger=stop_trigger,
         sizes=sizes,
-        writes=writes(rules),
-        writes_before=writes(late_rules),
+        write_amplification=amplification(rules),
+        write_amplification_before=amplification(late_rules),
         simulated=SimulatedBucket(rules, sizes.num_levels, sizes.flush_count),
         fixed_rules=fixed_rules,
     )
@@ -188,11 +189,13 @@ def _best_rules(
         (simulated_cost(rules, num_levels, flush_count), rules)
         for rules in candidate_rules(table_rules, fixed_rules, stop_trigger, flush_count)
     ]
-    least_writes = min(cost.writes for cost, _ in costs)
+    least_writes = min(cost.write_amplification for cost, _ in costs)
     near_best_costs = [
-        (cost, rules) for cost, rules in costs if cost.writes <= least_writes * _TOLERANCE
+        (cost, rules)
+        for cost, rules in costs
+        if cost.write_amplification <= least_writes * _TOLERANCE
     ]
-    return min(near_best_costs, key=lambda pair: (pair[0].runs, pair[0].writes))[1]
+    return min(near_best_costs, key=lambda pair: (pair[0].runs, pair[0].write_amplification))[1]
 
 
 def candidate_rules(
@@ -204,7 +207,7 @@ def candidate_rules(
     triggers = {trigger for trigger in lower_triggers if trigger < trigger_max} | {trigger_max}
     sized_rules = (
         [table_rules]
-        if fixed_rules.size_ratio or table_rules.off_peak_hours
+        if fixed_rules.fixes_size_ratio or table_rules.off_peak_hours
         else [
             replace(table_rules, fits_levels=True),
             *(replace(table_rules, size_ratio=size_ratio) for size_ratio in SIZE_RATIOS),
@@ -214,9 +217,9 @@ def candidate_rules(
         replace(rules, run_count_trigger=trigger, max_size_amplification_percent=amplification)
         for rules, trigger, amplification in product(
             sized_rules,
-            (table_rules.run_count_trigger,) if fixed_rules.trigger else sorted(triggers),
+            (table_rules.run_count_trigger,) if fixed_rules.fixes_trigger else sorted(triggers),
             (table_rules.max_size_amplification_percent,)
-            if fixed_rules.amplification
+            if fixed_rules.fixes_amplification
             else AMPLIFICATIONS,
         )
     ]
@@ -229,7 +232,7 @@ def candidate_rules(
 def simulated_cost(rules: UniversalCompaction, num_levels: int, flush_count: int) -> SimulatedCost:
     """Return the mean cost of updates and inserts, because sizes do not show which keys are new."""
     costs = [
-        simulate(rules, num_levels, flush_count, count_max=2 * flush_count, updates=updates)
+        simulate(rules, num_levels, flush_count, count_max=2 * flush_count, has_updates=updates)
         for updates in (True, False)
     ]
     return SimulatedCost(
@@ -244,5 +247,7 @@ def _bytes_text(count: int) -> str:
     return f"{count} B"
 
 
-def _times_text(writes: float) -> str:
-    return f"{writes:.1f}" if writes < 10 else f"{writes:.0f}"
+def _times_text(write_amplification: float) -> str:
+    return (
+        f"{write_amplification:.1f}" if write_amplification < 10 else f"{write_amplification:.0f}"
+    )

@@ -22,12 +22,13 @@ class SimulatedCost:
     """The cost of the flushes in a simulation.
 
     Attributes:
-        writes: the bytes that flushes and compactions wrote for each byte of the flushes.
+        write_amplification: the bytes that flushes and compactions wrote for each byte of the
+            flushes.
         runs: the average number of sorted runs after a flush.
         compactions: the compactions for each flush.
     """
 
-    writes: float
+    write_amplification: float
     runs: float
     compactions: float
 
@@ -45,7 +46,12 @@ def merged_size(written_size: float, key_bytes: float | None) -> int:
 
 
 def simulate(
-    rules: UniversalCompaction, num_levels: int, flush_count: int, *, count_max: int, updates: bool
+    rules: UniversalCompaction,
+    num_levels: int,
+    flush_count: int,
+    *,
+    count_max: int,
+    has_updates: bool,
 ) -> SimulatedCost:
     """Simulate flushes after a full compaction; each compaction ends before the next flush.
 
@@ -54,7 +60,7 @@ def simulate(
         flush_count: the size of the bucket in flushes.
         count_max: the number of flushes to simulate; fewer are simulated if they need more than
             `_PICKS_MAX` picks.
-        updates: whether flushes have existing keys; else new keys.
+        has_updates: whether flushes have existing keys; else new keys.
     """
     bucket_size = flush_count * _UNITS
     run_sizes = [RunSize(num_levels - 1, bucket_size)]
@@ -71,7 +77,7 @@ def simulate(
         if picked_runs is None:
             continue
         merged_sizes = run_sizes[: picked_runs.count]
-        if updates:
+        if has_updates:
             missing_share = 1.0
             for run in merged_sizes:
                 missing_share *= 1 - min(1.0, run.size / bucket_size)

@@ -32,7 +32,7 @@ class RenameDecision:
         problem: why the table is held back; empty if it is not.
         fix: the remedy of the problem.
         awaited_columns: columns of which no DDL statement was read so far.
-        waits: whether such a statement may still arrive.
+        awaits_statement: whether such a statement may still arrive.
     """
 
     renames: tuple[Renaming, ...] = ()
@@ -40,7 +40,7 @@ class RenameDecision:
     problem: str = ""
     fix: str = ""
     awaited_columns: tuple[str, ...] = ()
-    waits: bool = True
+    awaits_statement: bool = True
 
     def changes(self, schema: TableSchema) -> list[SchemaChange]:
         """Return the changes of the table's schema."""
@@ -156,7 +156,7 @@ class _NameSearch:
             renames=tuple(renames),
             aliases=self._aliases,
             awaited_columns=tuple(awaited_columns),
-            waits=not any(renames.is_partial for renames in self._table_renames),
+            awaits_statement=not any(renames.is_partial for renames in self._table_renames),
         )
 
     def _rename(self, old_name: str, new_name: str) -> None:

@@ -49,8 +49,8 @@ class _Source(NamedTuple):
 
 def _sources(rules: SyncRules, name: str) -> Iterator[_Source]:
     target_name = name if rules.case_sensitive else name.lower()
-    for source, target in rules.table_mapping.items():
-        if (target if rules.case_sensitive else target.lower()) != target_name:
+    for source, table_name in rules.table_mapping.items():
+        if (table_name if rules.case_sensitive else table_name.lower()) != target_name:
             continue
         database, dot, _ = source.partition(".")
         if dot:
@@ -93,8 +93,8 @@ def _own_names(rules: SyncRules, name: str, *, is_cased: bool) -> Iterator[_Sour
 
 
 def _naming_advice(rules: SyncRules, name: str) -> str:
-    if target := by_lower_case(rules.table_mapping).get(name.lower()):
-        return f"sync.table-mapping makes it {target!r}: write [sync.tables.{target}]"
+    if table_name := by_lower_case(rules.table_mapping).get(name.lower()):
+        return f"sync.table-mapping makes it {table_name!r}: write [sync.tables.{table_name}]"
     stem = name if rules.merge_shards else f"DATABASE_{name}"
     example = f"{rules.table_prefix}{stem}{rules.table_suffix}"
     return f"names of tables look like {example!r}, by the rules of [sync]"

@@ -88,13 +88,13 @@ class TagRules:
 
     Attributes:
         delay_ms: the time for which a period's tag waits after the period's end.
-        completes: whether to create tags of periods without a snapshot too.
+        completes_periods: whether to create tags of periods without a snapshot too.
         num_max: the number of automatic tags to retain; None: all.
     """
 
     period_rule: TagPeriodRule
     delay_ms: int = 0
-    completes: bool = False
+    completes_periods: bool = False
     num_max: int | None = None
 
 
@@ -135,7 +135,7 @@ def due_tags(
         ):
             continue
         start_ms = rules.period_rule.last_ended_start_ms(snapshot_time.time_ms)
-        if rules.completes and next_start_ms is not None:
+        if rules.completes_periods and next_start_ms is not None:
             start_ms = next_start_ms
         tags.append(DueTag(rules.period_rule.name(start_ms), snapshot_time.snapshot_id))
         next_start_ms = start_ms + period_ms

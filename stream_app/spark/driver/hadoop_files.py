@@ -105,10 +105,10 @@ class HadoopFiles:
     def _rename(self, temporary: Any, path: str, option_name: str) -> None:
         rename = getattr(self._java.org.apache.hadoop.fs, "Options$Rename")
         options = java_array(self.spark, rename, [getattr(rename, option_name)])
-        target = self._path(path)
+        target_path = self._path(path)
         context = self._java.org.apache.hadoop.fs.FileContext
-        context.getFileContext(target.toUri(), self._configuration).rename(
-            temporary, target, options
+        context.getFileContext(target_path.toUri(), self._configuration).rename(
+            temporary, target_path, options
         )
 
     @property

@@ -129,14 +129,15 @@ class LoadEpochRunner:
 def _without_topic_facts(output: TableOutput) -> TableOutput:
     """Return the output without facts about topics; a row that does not fit fails the table."""
     failure = output.failure
-    if output.bad and failure is None:
-        bad = output.bad_records()
+    if output.bad_record_batches and failure is None:
+        bad_records = output.bad_records()
         failure = BadRecordsError(
-            f"{bad.num_rows} rows of the source cannot be stored exactly: "
-            f"{bad.column('reason')[0].as_py()}",
-            where=f"{bad.column('topic')[0].as_py()}: {bad.column('value')[0].as_py()!r:.200}",
+            f"{bad_records.num_rows} rows of the source cannot be stored exactly: "
+            f"{bad_records.column('reason')[0].as_py()}",
+            where=f"{bad_records.column('topic')[0].as_py()}: "
+            f"{bad_records.column('value')[0].as_py()!r:.200}",
             fix="correct the rows in the source, or let Debezium's own first read bring them, "
             "without source.snapshot-from",
         )
     counts = replace(output.counts, ends={}, tables={}, records={})
-    return replace(output, counts=counts, failure=failure, bad=[])
+    return replace(output, counts=counts, failure=failure, bad_record_batches=[])

@@ -126,7 +126,7 @@ class VersionScan:
             # Spark does not report the end of the last task, so the tag stays until its time to
             # live is over.
             is_latest = self.snapshot is None
-            (_, snapshot), _ = tagged_version(self._version, self.retained_ms, retries=is_latest)
+            (_, snapshot), _ = tagged_version(self._version, self.retained_ms, may_retry=is_latest)
         min_level = self.row_form.min_level(self.table)
         return SplitScan(self.table, self.row_filter, min_level).splits(snapshot)
 

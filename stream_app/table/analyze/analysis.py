@@ -74,7 +74,7 @@ def analyze(
         CommitError: other writers won every race; nothing has changed.
     """
     find = partial(_latest_version, table)
-    with protected_version(find, _RETAINED_MS, retries=True) as (_, snapshot):
+    with protected_version(find, _RETAINED_MS, may_retry=True) as (_, snapshot):
         if snapshot is None:
             return None
         statistics = statistics_of(table, snapshot, columns, threads=threads)

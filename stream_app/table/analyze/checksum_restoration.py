@@ -51,7 +51,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
             fix="run stream-app alter TABLE --set stream-app.row-checksum=true, where the table "
             "allows it (docs/operate/checksums.md)",
         )
-    with protected_version(partial(_snapshot_at_rest, table), _RETAINED_MS, retries=True) as (
+    with protected_version(partial(_snapshot_at_rest, table), _RETAINED_MS, may_retry=True) as (
         _,
         snapshot,
     ):

@@ -133,7 +133,9 @@ class PaimonTable(ChangeableTable):
         find = partial(at_version, self.table, version)
         if retained_ms is None:
             return _reader(*read_version(*find()))
-        return _reader(*protected_rows(find, retained_ms, read_version, retries=version.is_latest))
+        return _reader(
+            *protected_rows(find, retained_ms, read_version, may_retry=version.is_latest)
+        )
 
     def read_incremental(
         self,

@@ -162,7 +162,7 @@ class ChangelogCheck:
             self._table,
             self._file_reader(self.changelog_replay.base_snapshot, bucket_replay.bucket_id),
             [file for file in bucket_replay.base_files if file in compared_files],
-            keep_deletes=True,
+            keeps_deletes=True,
         )
         if not is_by_number:
             rows = (_with_sequence_numbers(batch, 0) for batch in rows)
@@ -204,7 +204,9 @@ class ChangelogCheck:
             f"{differences.unexpected_count} rows of the table no change leads, such as "
             f"{differences.example}",
             where=self._table.paths.bucket_folder(*bucket_id),
-            fix=_LOST_ROWS_FIX if not self.changelog_replay.producer.writes else _DISAGREEMENT_FIX,
+            fix=_LOST_ROWS_FIX
+            if not self.changelog_replay.producer.writes_changelog
+            else _DISAGREEMENT_FIX,
         )
 
 

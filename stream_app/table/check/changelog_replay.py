@@ -206,10 +206,12 @@ class ChangelogReplay:
     def _changed_entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
         scan = FileStoreScan(self.table)
         # A change is recorded when its row leaves bucket-postpone.
-        if self.table.kind_traits.postpones and not self.producer.writes:
+        if self.table.kind_traits.postpones and not self.producer.writes_changelog:
             moved = (entry for entry in scan.delta(snapshot) if entry.bucket != POSTPONED)
             return [entry for entry in moved if entry.file.level == 0]
-        match follow_up(snapshot, has_changelog=self.producer.writes, reads_overwrites=False):
+        match follow_up(
+            snapshot, has_changelog=self.producer.writes_changelog, reads_overwrites=False
+        ):
             case FollowUp.DELTA:
                 return scan.delta(snapshot)
             case FollowUp.CHANGELOG:
@@ -233,7 +235,9 @@ def _reason_unrecorded(
     if snapshot.commit_kind is CommitKind.OVERWRITE:
         return "is an OVERWRITE without a changelog"
     snapshot_id, name = snapshot.snapshot_id, snapshot.changelog_manifest_list
-    if not producer.writes or snapshot_id != min(by_kind[VersionKind.SNAPSHOT], default=0):
+    if not producer.writes_changelog or snapshot_id != min(
+        by_kind[VersionKind.SNAPSHOT], default=0
+    ):
         return ""
     tag = by_kind[VersionKind.TAG].get(snapshot_id)
     if name is not None:
@@ -272,7 +276,7 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
         FileNotFoundError: a schema is missing.
         CorruptFileError: a schema cannot be read.
     """
-    check_readable(table, merges=True)  # step 1
+    check_readable(table, merges_rows=True)  # step 1
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
     if table.options[CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS]:

@@ -146,11 +146,14 @@ class RowsOnDisk:
         """The buckets to which `add` has written files."""
         return self._files.keys()
 
-    def rows(self, bucket_id: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
-        """See `ComparedRows.rows`; `keep_deletes` also keeps keys whose newest row is a delete."""
+    def rows(self, bucket_id: BucketId, *, keeps_deletes: bool = False) -> Iterator[pa.RecordBatch]:
+        """See `ComparedRows.rows`; `keeps_deletes` also keeps keys whose newest row is a delete."""
         scratch_table, files = self._scratch_table(), self._files[bucket_id]
         return merged_rows(
-            scratch_table, scratch_table.bucket_files(*bucket_id), files, keep_deletes=keep_deletes
+            scratch_table,
+            scratch_table.bucket_files(*bucket_id),
+            files,
+            keeps_deletes=keeps_deletes,
         )
 
     def _scratch_table(self) -> FileStoreTable:

@@ -176,7 +176,7 @@ class TableCheck:
         if self.is_quick:
             return
         try:
-            check_readable(table, merges=False)
+            check_readable(table, merges_rows=False)
         except UnsupportedTableError as error:
             yield _rows_not_checked(table, prefix, error.problem)
             return

@@ -163,9 +163,9 @@ class AutoPolicy:
 
     def _fixed_rules(self) -> FixedRules:
         return FixedRules(
-            trigger=self._is_set(NUM_SORTED_RUN_COMPACTION_TRIGGER),
-            size_ratio=self._is_set(COMPACTION_SIZE_RATIO),
-            amplification=self._is_set(COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT),
+            fixes_trigger=self._is_set(NUM_SORTED_RUN_COMPACTION_TRIGGER),
+            fixes_size_ratio=self._is_set(COMPACTION_SIZE_RATIO),
+            fixes_amplification=self._is_set(COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT),
         )
 
     def _stop_trigger(self) -> int:

@@ -133,7 +133,7 @@ def current_metrics(
     compactions: Collection[TimedCompaction],
     *,
     now_s: float,
-    failed: int,
+    failed_count: int,
     dropped: int,
     waiting_row_count: int = 0,
 ) -> CompactionMetrics:
@@ -167,7 +167,7 @@ def current_metrics(
         finished=len(compactions) - len(unfinished_compactions),
         oldest_queued_s=now_s - min(queued_start_s, default=now_s),
         oldest_running_s=now_s - min(running_start_s, default=now_s),
-        failed=failed,
+        failed=failed_count,
         dropped=dropped,
     )
 

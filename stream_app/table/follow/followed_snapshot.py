@@ -35,12 +35,12 @@ def snapshot_or_changelog(table: FileStoreTable, snapshot_id: int) -> Snapshot:
 
 
 def followed_snapshot(
-    table: FileStoreTable, snapshot_id: int, *, all_rows: bool = False
+    table: FileStoreTable, snapshot_id: int, *, reads_all_rows: bool = False
 ) -> Snapshot | None:
     """Return a snapshot by number; None while it is not committed yet.
 
     Args:
-        all_rows: whether the caller reads all of its rows, rather than its changes.
+        reads_all_rows: whether the caller reads all of its rows, rather than its changes.
 
     Raises:
         UsageError: the snapshot has expired, is missing, or is more than one ahead of the latest.
@@ -49,18 +49,18 @@ def followed_snapshot(
     try:
         return (
             table.snapshots.snapshot(snapshot_id)
-            if all_rows
+            if reads_all_rows
             else snapshot_or_changelog(table, snapshot_id)
         )
     except FileNotFoundError:
         pass
     latest_id, earliest_id = table.snapshots.latest_id(), table.snapshots.earliest_id()
-    if earliest_id is not None and not all_rows:
+    if earliest_id is not None and not reads_all_rows:
         earliest_id = earliest_changes_id(table)
     if latest_id is None or earliest_id is None:
         return None
     # Check again: the snapshot may have just been committed, and a follower must not wait forever.
-    if snapshot_id <= latest_id and not _exists(table, snapshot_id, all_rows=all_rows):
+    if snapshot_id <= latest_id and not _exists(table, snapshot_id, reads_all_rows=reads_all_rows):
         if snapshot_id >= earliest_id:
             raise UsageError(
                 f"snapshot {snapshot_id} is missing among those from {earliest_id} to {latest_id}",
@@ -85,10 +85,10 @@ def followed_snapshot(
     return None
 
 
-def _exists(table: FileStoreTable, snapshot_id: int, *, all_rows: bool) -> bool:
+def _exists(table: FileStoreTable, snapshot_id: int, *, reads_all_rows: bool) -> bool:
     if table.snapshots.exists(snapshot_id):
         return True
-    return not all_rows and snapshot_id in table.changelogs.ids()
+    return not reads_all_rows and snapshot_id in table.changelogs.ids()
 
 
 def snapshot_name(snapshots: SnapshotManager, snapshot_id: int) -> str | None:

@@ -178,7 +178,9 @@ class StreamScan:
 
     def _splits_of(self, position: StreamPosition) -> list[StreamSplit] | None:
         """Return all splits of a position's snapshot; None if it is not committed yet."""
-        snapshot = followed_snapshot(self.table, position.snapshot_id, all_rows=position.is_full)
+        snapshot = followed_snapshot(
+            self.table, position.snapshot_id, reads_all_rows=position.is_full
+        )
         if snapshot is None:
             return None
         if position.is_full:

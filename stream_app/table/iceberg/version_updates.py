@@ -43,14 +43,14 @@ class VersionUpdate:
         base_metadata: the previous version; None without one.
         manifests: the manifests of `base_metadata` whose files are carried over.
         snapshots: the snapshots of `base_metadata` that stay in the new version.
-        replaces: whether the files of the update replace those of `snapshots`.
+        replaces_files: whether the files of the update replace those of `snapshots`.
     """
 
     base_metadata: IcebergMetadata | None
     manifests: Sequence[IcebergManifest]
     snapshots: Sequence[IcebergSnapshot]
     changes: VisibleChanges
-    replaces: bool = False
+    replaces_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class VersionUpdatePlanner:
             manifests=(),
             snapshots=retained_snapshots,
             changes=changes,
-            replaces=bool(retained_snapshots),
+            replaces_files=bool(retained_snapshots),
         )
 
     def _changes(self, entries: Iterable[ManifestEntry]) -> VisibleChanges:
@@ -183,7 +183,7 @@ def snapshot_summary(
     )
     operation_name = snapshot_operation(
         has_added=bool(update.changes.added_entries),
-        has_removed=bool(update.changes.removed_paths) or has_vectors or update.replaces,
+        has_removed=bool(update.changes.removed_paths) or has_vectors or update.replaces_files,
         keeps_rows=keeps_rows,
     )
     texts = {name: str(count) for name, count in counts.items()}

@@ -60,18 +60,18 @@ class CompactionPublisher:
 
     Attributes:
         live_counts: counts the table's live files.
-        published: records each published compaction.
+        published_compactions: records each published compaction.
     """
 
     table: FileStoreTable
     file_store_commit: FileStoreCommit
     coordinator: CompactCoordinator
     live_counts: LiveFileCounts
-    published: PublishedCompactions
+    published_compactions: PublishedCompactions
 
     def metrics(self, current_metrics: CompactionMetrics) -> CompactionMetrics:
         """Return the sums, the begun compactions and the table's size. Any thread may call it."""
-        metrics = self.published.tally.metrics(current_metrics)
+        metrics = self.published_compactions.tally.metrics(current_metrics)
         return replace(metrics, files=self.live_counts.file_count, bytes=self.live_counts.bytes)
 
     def publish(
@@ -101,8 +101,8 @@ class CompactionPublisher:
         if outcome.conflict is None:
             self.coordinator.apply(compactions)
             self.live_counts.change(compaction.change for compaction in compactions)
-            self.published.reports += reports
-            self.published.tally.add_compactions(reports)
+            self.published_compactions.reports += reports
+            self.published_compactions.tally.add_compactions(reports)
             return outcome.snapshot
         latest_snapshot = self.table.snapshots.latest()
         conflicting = [

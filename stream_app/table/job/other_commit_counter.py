@@ -33,15 +33,15 @@ class OtherCommitCounter:
         """Whether other writers keep `compact_due` from ending."""
         return self._count >= _FOREIGN_COMMITS_MAX
 
-    def note_commits(self, published: Snapshot | None) -> None:
+    def note_commits(self, published_snapshot: Snapshot | None) -> None:
         """Count a commit if other writers committed since the previous call.
 
         Args:
-            published: the snapshot that `compact_due` has just published, if any.
+            published_snapshot: the snapshot that `compact_due` has just published, if any.
         """
         known_id = self.state.commit_history.known_id
         was_at_limit = self.is_at_limit
-        own_count = 0 if published is None else 1
+        own_count = 0 if published_snapshot is None else 1
         if known_id > self._known_id + own_count:
             self._count += 1
         self._known_id = known_id

@@ -76,7 +76,7 @@ class StreamTableCommit:
     Attributes:
         state: the job's state of the table.
         bucket_state: the state from which rows get their buckets.
-        published: the compactions that the job has published.
+        published_compactions: the compactions that the job has published.
         leaves_rows: whether the last `compact_due` left waiting rows to other writers.
     """
 
@@ -88,23 +88,23 @@ class StreamTableCommit:
         last_identifier: int | None = None,
         *,
         is_stopping: Callable[[], bool] = lambda: False,
-        published: PublishedCompactions | None = None,
+        published_compactions: PublishedCompactions | None = None,
     ) -> None:
         """Read the table's state.
 
         Args:
             commit_user, last_identifier: the checkpoint's id, and that of its newest commit if any.
             is_stopping: returns whether the job is to end.
-            published: the compactions of a committer that this one replaces; None without one.
+            published_compactions: those of a committer that this one replaces; None without one.
         """
         self.table = table
         self.state = state = TableState(table, commit_user, executor, last_identifier)
         self.bucket_state = bucket_state(table, state.commit_history, state.constraints)
         self._commit = FileStoreCommit(table, state.commit_history)
         self.callbacks = self._commit.callbacks
-        self.published = published or PublishedCompactions()
+        self.published_compactions = published_compactions or PublishedCompactions()
         self._publisher = CompactionPublisher(
-            table, self._commit, state.coordinator, state.live_counts, self.published
+            table, self._commit, state.coordinator, state.live_counts, self.published_compactions
         )
         self._write_only = WriteOnlyBound(state, is_stopping)
         self._searcher = IdleSearcher(state)
@@ -160,10 +160,10 @@ class StreamTableCommit:
         *,
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
-        truncates: bool = False,
+        truncates_table: bool = False,
         basis: BucketBasis = NO_BASIS,
     ) -> EpochOutcome:
-        """Publish an epoch's files and finished compactions; `truncates` first deletes all rows.
+        """Publish an epoch's files and finished compactions; `truncates_table` deletes all rows.
 
         1. Apply other writers' commits, and wait while a bucket has too many sorted runs.
         2. Commit the files. From here on the epoch is committed, even if compactions fail.
@@ -178,7 +178,9 @@ class StreamTableCommit:
         """
         changed_buckets = {change.bucket_id for change in changes}
         with _discard_on_error(changes, self.table, BaseException):  # step 1
-            truncation = truncate_table(self.table, self.state.commit_user) if truncates else None
+            truncation = (
+                truncate_table(self.table, self.state.commit_user) if truncates_table else None
+            )
             self.state.follow_and_load(changed_buckets)
             self.state.constraints.check_bucket_counts({change.partition for change in changes})
             self._wait_for_compaction()  # for buckets to which this process has not written before
@@ -195,17 +197,19 @@ class StreamTableCommit:
         self._searcher.restart()  # step 3
         self.state.note_epoch(append_snapshot, changes, properties.get(SOURCE_END_PROPERTY))
         self.bucket_state.note(basis, changes)
-        self.published.tally.add_flushes(changes)
+        self.published_compactions.tally.add_flushes(changes)
         compact_snapshot = self._publisher.publish(committable, compactions)
         self.coordinator.trigger()
         epoch_snapshots = (truncation, append_snapshot, compact_snapshot)
-        snapshots = [*self.published.take_snapshots(), *filter(None, epoch_snapshots)]
+        snapshots = [*self.published_compactions.take_snapshots(), *filter(None, epoch_snapshots)]
         options, traits = self.table.options, self.table.kind_traits
         if options.compacts_fully_after(epoch):  # step 4
             snapshots += self.compact_fully()
         elif options.waits_for_compaction(merges_by_key=traits.merges_by_key):
             snapshots += self.iter_compact_due(expects_no_flush=False)
-        return EpochOutcome(snapshots=tuple(snapshots), compactions=self.published.take_reports())
+        return EpochOutcome(
+            snapshots=tuple(snapshots), compactions=self.published_compactions.take_reports()
+        )
 
     def _check_fits(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest_snapshot: Snapshot | None
@@ -221,7 +225,7 @@ class StreamTableCommit:
         """
         self.state.constraints.accept_all_files()
         while self.last_identifier is not None and not self.coordinator.is_idle():
-            self.published.add_snapshot(self._wait_and_publish())
+            self.published_compactions.add_snapshot(self._wait_and_publish())
 
     def commit_idle(self, gather_s: float = 0.0) -> Snapshot | None:
         """Publish the finished compactions if they have gathered, and begin due ones."""
@@ -254,7 +258,7 @@ class StreamTableCommit:
             self.state.load_waiting()
         self.leaves_rows, other_commit_counter = False, OtherCommitCounter(self.state)
         self.coordinator.trigger(expects_no_flush=expects_no_flush)
-        while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
+        while _is_worth_waiting(self.coordinator, may_retry=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
             other_commit_counter.note_commits(snapshot)
@@ -298,7 +302,7 @@ class StreamTableCommit:
     def _wait_for_compaction(self) -> None:
         """Wait for compactions while a bucket has too many sorted runs."""
         if self.table.options[WRITE_ONLY]:
-            self.published.tally.add_wait(self._write_only.wait())
+            self.published_compactions.tally.add_wait(self._write_only.wait())
             return
         while self.last_identifier is not None and (
             bucket_count := self.coordinator.back_pressure.buckets_over_stop_trigger()
@@ -308,8 +312,8 @@ class StreamTableCommit:
                 return  # no compaction can be picked, so waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", bucket_count)
             start_s = self.table.clock.steady_seconds()
-            self.published.add_snapshot(self._wait_and_publish())
-            self.published.tally.add_wait(self.table.clock.steady_seconds() - start_s)
+            self.published_compactions.add_snapshot(self._wait_and_publish())
+            self.published_compactions.tally.add_wait(self.table.clock.steady_seconds() - start_s)
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction ends or a retry is due, and publish finished compactions."""
@@ -320,7 +324,7 @@ class StreamTableCommit:
         return None
 
 
-def _is_worth_waiting(coordinator: CompactCoordinator, *, retries: bool = True) -> bool:
+def _is_worth_waiting(coordinator: CompactCoordinator, *, may_retry: bool = True) -> bool:
     """Return whether a wait can help, because a compaction runs or will be retried."""
-    will_be_retried = retries and coordinator.failures.seconds_until_retry() is not None
+    will_be_retried = may_retry and coordinator.failures.seconds_until_retry() is not None
     return not coordinator.is_idle() or will_be_retried

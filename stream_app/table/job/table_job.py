@@ -240,7 +240,7 @@ class TableJob:
         if previous_commit is not None:
             previous_commit.finish_compactions()
             self._stream_commit = self._new_stream_commit(
-                previous_commit.state.commit_user, previous_commit.published
+                previous_commit.state.commit_user, previous_commit.published_compactions
             )
         return True
 
@@ -313,7 +313,7 @@ class TableJob:
         return self._stream_commit
 
     def _new_stream_commit(
-        self, commit_user: str, published: PublishedCompactions | None = None
+        self, commit_user: str, published_compactions: PublishedCompactions | None = None
     ) -> StreamTableCommit:
         stream_commit = StreamTableCommit(
             self.table,
@@ -321,7 +321,7 @@ class TableJob:
             self.executor_of(self.table),
             self.identifier,
             is_stopping=self.is_stopping,
-            published=published,
+            published_compactions=published_compactions,
         )
         if self.policy_bounds is not None:
             stream_commit.coordinator.adapt(self.policy_bounds)
@@ -333,6 +333,6 @@ class TableJob:
         return IdleReport(
             snapshot,
             self.sorted_run_histogram(),
-            stream_commit.published.take_reports(),
+            stream_commit.published_compactions.take_reports(),
             stream_commit.compaction_metrics(),
         )

@@ -114,18 +114,18 @@ class KeyIndexes:
             CorruptFileError: a file of the table cannot be read.
             OSError: the local disk cannot be written.
         """
-        target = None if snapshot_id == 0 else self.table.snapshots.snapshot(snapshot_id)
+        target_snapshot = None if snapshot_id == 0 else self.table.snapshots.snapshot(snapshot_id)
         share_files = self._share_files(share)
-        if target is None:
+        if target_snapshot is None:
             return KeyIndex([], CodedBuckets())
         self._delete_unused()
         with share_files.locked():
-            key_index = self._open(share_files, target)
+            key_index = self._open(share_files, target_snapshot)
             if key_index is None:
                 share_files.delete_others([])
                 with locked_folder(self.folder):
-                    self._key_index_builder(target).build()
-                key_index = self._open(share_files, target, is_new=True)
+                    self._key_index_builder(target_snapshot).build()
+                key_index = self._open(share_files, target_snapshot, is_new=True)
                 assert key_index is not None, "the index has just been built"
             return key_index
 
@@ -133,36 +133,40 @@ class KeyIndexes:
         key_schema = arrow_schema(TableKeyReader(self.table, self.rule).key_type)
         return ShareFiles(self.folder, share, key_schema)
 
-    def _key_index_builder(self, target: Snapshot) -> KeyIndexBuilder:
+    def _key_index_builder(self, target_snapshot: Snapshot) -> KeyIndexBuilder:
         share_files = [self._share_files(share) for share in range(self.rule.share_count)]
         return KeyIndexBuilder(
-            key_reader=TableKeyReader(self.table, self.rule, deletion_vectors(self.table, target)),
-            snapshot=target,
+            key_reader=TableKeyReader(
+                self.table, self.rule, deletion_vectors(self.table, target_snapshot)
+            ),
+            snapshot=target_snapshot,
             folder=self.folder,
             share_files=share_files,
             threads=self._threads,
         )
 
     def _open(
-        self, share_files: ShareFiles, target: Snapshot, *, is_new: bool = False
+        self, share_files: ShareFiles, target_snapshot: Snapshot, *, is_new: bool = False
     ) -> KeyIndex | None:
         """Open the index from the layers on disk; None if it must be rebuilt."""
         spans = share_files.spans()
         for version in sorted({span.end for span in spans}, reverse=True):
-            if version.snapshot_id > target.snapshot_id or not self._exists(version, target):
+            if version.snapshot_id > target_snapshot.snapshot_id or not self._exists(
+                version, target_snapshot
+            ):
                 continue
             chain = newest_chain(spans, [version])
             if not chain or (not is_new and self._is_too_old(share_files, chain[0])):
                 continue
             try:
                 key_index = KeyIndex(*share_files.read(chain))
-                return self._advance(share_files, key_index, chain, target)
+                return self._advance(share_files, key_index, chain, target_snapshot)
             except (FileNotFoundError, CorruptFileError, pa.ArrowInvalid):
                 continue  # a snapshot in between has expired, or a layer is damaged
         return None
 
-    def _exists(self, version: LayerSnapshot, target: Snapshot) -> bool:
-        if version == layer_snapshot(target):
+    def _exists(self, version: LayerSnapshot, target_snapshot: Snapshot) -> bool:
+        if version == layer_snapshot(target_snapshot):
             return True
         try:
             return version == layer_snapshot(self.table.snapshots.snapshot(version.snapshot_id))
@@ -181,7 +185,7 @@ class KeyIndexes:
         share_files: ShareFiles,
         key_index: KeyIndex,
         spans: Sequence[LayerSpan],
-        target: Snapshot,
+        target_snapshot: Snapshot,
     ) -> KeyIndex | None:
         """Advance the index to a later snapshot; None if it must be rebuilt.
 
@@ -189,23 +193,23 @@ class KeyIndexes:
             FileNotFoundError, CorruptFileError: a snapshot in between has expired.
         """
         start = spans[-1].end
-        if start == layer_snapshot(target):
+        if start == layer_snapshot(target_snapshot):
             return key_index
         snapshots = self.table.snapshots
         snapshots_between = [
             snapshots.snapshot(snapshot_id)
-            for snapshot_id in range(start.snapshot_id + 1, target.snapshot_id)
+            for snapshot_id in range(start.snapshot_id + 1, target_snapshot.snapshot_id)
         ]
         changing_snapshots = [
             snapshot
-            for snapshot in (*snapshots_between, target)
+            for snapshot in (*snapshots_between, target_snapshot)
             if snapshot.commit_kind in _COMMITS_WITH_KEYS
         ]
         if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in changing_snapshots):
             return None
         keys, bucket_codes = self._changed_keys(share_files.share, key_index, changing_snapshots)
         layer = key_index.move(keys, key_index.find(keys), bucket_codes)
-        self._write_layer(share_files, key_index, layer, spans, layer_snapshot(target))
+        self._write_layer(share_files, key_index, layer, spans, layer_snapshot(target_snapshot))
         return key_index
 
     def _changed_keys(

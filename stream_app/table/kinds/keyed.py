@@ -89,11 +89,11 @@ def _due_compactions(
     snapshot: Snapshot | None,
     buckets: Collection[BucketId] | None = None,
     *,
-    full: bool = False,
+    is_full: bool = False,
 ) -> list[CompactRequest]:
     local_ms = local_wall_clock_ms(table.clock)
     requests = (
-        keyed_manager(table, bucket_id, live_bucket).pick_next(local_ms=local_ms, full=full)
+        keyed_manager(table, bucket_id, live_bucket).pick_next(local_ms=local_ms, is_full=is_full)
         for bucket_id, live_bucket in read_live_buckets(table, snapshot, buckets).items()
     )
     return [request for request in requests if request is not None]

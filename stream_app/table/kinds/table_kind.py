@@ -35,13 +35,13 @@ class CompactionPlanner(Protocol):
         snapshot: Snapshot | None,
         buckets: Collection[BucketId] | None = None,
         *,
-        full: bool = False,
+        is_full: bool = False,
     ) -> list[CompactRequest]:
         """Return the compactions that are due at a snapshot; `compact_bucket` can run each alone.
 
         Args:
             buckets: the buckets to plan; None: all.
-            full: whether to compact each bucket fully.
+            is_full: whether to compact each bucket fully.
         """
         ...
 

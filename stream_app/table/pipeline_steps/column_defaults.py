@@ -31,18 +31,18 @@ class DefaultsStep:
 
     defaults: Mapping[str, pa.Array]
 
-    def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
         """Fill nulls by the defaults; a batch without such nulls stays the same object."""
-        rows = decoded.changes.rows
+        rows = decoded_batch.changes.rows
         for name, default in self.defaults.items():
             index = rows.schema.get_field_index(name)
             if rows.column(index).null_count:
                 filled = pc.fill_null(rows.column(index), default[0])
                 rows = rows.set_column(index, rows.schema.field(index), filled)
-        if rows is decoded.changes.rows:
-            return decoded
-        changes = ChangeBatch(rows=rows, message_indices=decoded.changes.message_indices)
-        return replace(decoded, changes=changes)
+        if rows is decoded_batch.changes.rows:
+            return decoded_batch
+        changes = ChangeBatch(rows=rows, message_indices=decoded_batch.changes.message_indices)
+        return replace(decoded_batch, changes=changes)
 
 
 def defaults_step(columns: RowType) -> DefaultsStep | None:

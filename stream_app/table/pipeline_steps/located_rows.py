@@ -40,19 +40,19 @@ class NamedPartitionStep:
 
     required_names: tuple[str, ...]
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        rows = decoded.changes.rows
+        rows = decoded_batch.changes.rows
         reasons: dict[int, str] = {}
         for name in self.required_names:
             column = rows.column(name)
             if column.null_count:
                 is_kept = ~retract_kind_mask(rows.column(ROW_KIND).to_numpy())
-                message_indices = decoded.changes.message_indices[is_kept & ~valid_of(column)]
+                message_indices = decoded_batch.changes.message_indices[is_kept & ~valid_of(column)]
                 reasons |= dict.fromkeys(
                     message_indices.tolist(), f"NOT NULL column {name!r} is null"
                 )
-        return decoded.with_bad_records(messages, reasons)
+        return decoded_batch.with_bad_records(messages, reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +67,18 @@ class LookupHintStep:
 
     partition_keys: frozenset[str]
 
-    def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        if not decoded.bad.num_rows:
-            return decoded
-        index = decoded.bad.schema.get_field_index("reason")
-        texts = [self._with_hint(text) for text in decoded.bad.column(index).to_pylist()]
-        bad = decoded.bad.set_column(
-            index, decoded.bad.schema.field(index), pa.array(texts, pa.string())
+        if not decoded_batch.bad_records.num_rows:
+            return decoded_batch
+        index = decoded_batch.bad_records.schema.get_field_index("reason")
+        texts = [
+            self._with_hint(text) for text in decoded_batch.bad_records.column(index).to_pylist()
+        ]
+        bad_records = decoded_batch.bad_records.set_column(
+            index, decoded_batch.bad_records.schema.field(index), pa.array(texts, pa.string())
         )
-        return replace(decoded, bad=bad)
+        return replace(decoded_batch, bad_records=bad_records)
 
     def _with_hint(self, reason: str) -> str:
         match = _NO_KEY_VALUE.match(reason)

@@ -40,14 +40,14 @@ class MergeableValueStep:
     sets: tuple[ColumnAggregate, ...]
     products: tuple[ColumnAggregate, ...]
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         reasons: dict[int, str] = {}
         for aggregate in self.sets:
-            reasons |= _unreadable_values(aggregate, decoded.changes)
+            reasons |= _unreadable_values(aggregate, decoded_batch.changes)
         for aggregate in self.products:
-            reasons |= _divided_by_zero(aggregate, decoded.changes)
-        return decoded.with_bad_records(messages, reasons)
+            reasons |= _divided_by_zero(aggregate, decoded_batch.changes)
+        return decoded_batch.with_bad_records(messages, reasons)
 
 
 def mergeable_value_step(schema: TableSchema) -> MergeableValueStep | None:

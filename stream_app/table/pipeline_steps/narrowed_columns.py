@@ -50,10 +50,10 @@ class NarrowedColumnStep:
     aliases: Mapping[str, str] = field(default_factory=dict)
     lowers_names: bool = False
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """Quarantine the records of narrowed columns that are newer than the column's type."""
-        if self.source_extractor.versions is None or not decoded.changes.rows.num_rows:
-            return decoded
+        if self.source_extractor.versions is None or not decoded_batch.changes.rows.num_rows:
+            return decoded_batch
         full_messages = with_all_columns(messages)
         reasons: dict[int, str] = {}
         for message_indices, source_table in self.source_extractor.versions(
@@ -62,13 +62,13 @@ class NarrowedColumnStep:
             column_reasons = self._column_reasons(source_table)
             if not column_reasons:
                 continue
-            row_messages = np.intersect1d(message_indices, decoded.changes.message_indices)
+            row_messages = np.intersect1d(message_indices, decoded_batch.changes.message_indices)
             times_ms = self._times_ms(full_messages.take(pa.array(row_messages)))
             for name, reason in column_reasons.items():
                 reasons |= dict.fromkeys(
                     row_messages[times_ms > self.type_times_ms[name]].tolist(), reason
                 )
-        return decoded.with_bad_records(messages, reasons)
+        return decoded_batch.with_bad_records(messages, reasons)
 
     def _column_reasons(self, source_table: SourceTable) -> dict[str, str]:
         """Return the columns that do not follow their source, with the reasons."""

@@ -50,14 +50,14 @@ class NameablePartitionStep:
 
     partition_keys: tuple[str, ...]
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         reasons: dict[int, str] = {}
         for name in self.partition_keys:
-            column = decoded.changes.rows.column(name)
+            column = decoded_batch.changes.rows.column(name)
             if pa.types.is_string(column.type):
-                reasons |= _name_length_reasons(name, column, decoded)
-        return decoded.with_bad_records(messages, reasons)
+                reasons |= _name_length_reasons(name, column, decoded_batch)
+        return decoded_batch.with_bad_records(messages, reasons)
 
 
 def nameable_partition_step(schema: TableSchema) -> NameablePartitionStep | None:
@@ -66,7 +66,9 @@ def nameable_partition_step(schema: TableSchema) -> NameablePartitionStep | None
     return NameablePartitionStep(partition_keys=keys) if keys else None
 
 
-def _name_length_reasons(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, str]:
+def _name_length_reasons(
+    name: str, column: pa.Array, decoded_batch: DecodedBatch
+) -> dict[int, str]:
     """Return the reasons by message for partition values whose folders would have long names."""
     length_max = NAME_BYTES_MAX - len(partition_component(name, "").encode())
     value_length = pc.max(pc.binary_length(column)).as_py()
@@ -83,7 +85,7 @@ def _name_length_reasons(name: str, column: pa.Array, decoded: DecodedBatch) -> 
         f"has a value of the partition column {name!r} whose folder would have a name of more than "
         f"{NAME_BYTES_MAX} bytes"
     )
-    return {int(index): reason for index in decoded.changes.message_indices[indices]}
+    return {int(index): reason for index in decoded_batch.changes.message_indices[indices]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +95,11 @@ class DatedPartitionStep:
     partition_type: RowType
     time_reader: PartitionTimeReader
 
-    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """Test each partition once, and quarantine all records of one without a time."""
-        columns = [decoded.changes.rows.column(name) for name in self.partition_type.names]
+        columns = [decoded_batch.changes.rows.column(name) for name in self.partition_type.names]
         if not len(columns[0]):
-            return decoded
+            return decoded_batch
         codes = row_codes(columns, len(columns[0]))
         _, first_indices, partition_of = np.unique(codes, return_index=True, return_inverse=True)
         # The loop is over partitions, of which there are few.
@@ -106,14 +108,14 @@ class DatedPartitionStep:
             {
                 int(message): _UNDATED + text
                 for message, partition in zip(
-                    decoded.changes.message_indices, partition_of, strict=True
+                    decoded_batch.changes.message_indices, partition_of, strict=True
                 )
                 if (text := texts[partition]) is not None
             }
             if any(text is not None for text in texts)
             else {}
         )
-        return decoded.with_bad_records(messages, reasons)
+        return decoded_batch.with_bad_records(messages, reasons)
 
     def _undated_partition(self, columns: Sequence[pa.Array], row: int) -> str | None:
         """Return a row's partition as text if its values give no time; else None."""

@@ -47,11 +47,11 @@ class DiffRead:
     """A comparison of versions of buckets.
 
     Attributes:
-        keep_deletes: whether to return deleted rows too, as -D with their old values.
+        keeps_deletes: whether to return deleted rows too, as -D with their old values.
     """
 
     table: FileStoreTable
-    keep_deletes: bool
+    keeps_deletes: bool
 
     def read(
         self, bucket_id: BucketId, before: BucketVersion, after: BucketVersion
@@ -77,7 +77,7 @@ class DiffRead:
             for side in (before, after)
         ]
         for window in differences(self.table.layout(), *sides):
-            rows = window.rows(keep_deletes=self.keep_deletes)
+            rows = window.rows(keeps_deletes=self.keeps_deletes)
             if rows.num_rows:
                 yield rows
 
@@ -105,12 +105,12 @@ def merged_rows(
     file_reader: KeyValueFileReader,
     files: Sequence[DataFileMeta],
     *,
-    keep_deletes: bool = False,
+    keeps_deletes: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the newest row of each key as key-value batches, in key order.
 
     Args:
-        keep_deletes: whether to return a key's newest row even if it is a delete.
+        keeps_deletes: whether to return a key's newest row even if it is a delete.
 
     Raises:
         CorruptFileError: a file cannot be read.
@@ -118,4 +118,4 @@ def merged_rows(
     layout = table.layout()
     for section in partition_into_sections(files, table.key_of):
         for batch in merged_section(section, layout, table.merge_function, file_reader):
-            yield batch if keep_deletes else without_deletes(batch)
+            yield batch if keeps_deletes else without_deletes(batch)

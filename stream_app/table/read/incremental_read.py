@@ -167,7 +167,7 @@ class IncrementalRead:
         self, start: Snapshot | None, end: Snapshot
     ) -> list[BatchStream]:
         """Return a stream of rows for each bucket whose files differ between two snapshots."""
-        check_readable(self.table, merges=True)
+        check_readable(self.table, merges_rows=True)
         if not self.table.kind_traits.merges_by_key:
             raise UnsupportedTableError(
                 "rows without a primary key cannot be compared",
@@ -214,7 +214,7 @@ class IncrementalRead:
     def _bucket(
         self, bucket_id: BucketId, before: BucketVersion, after: BucketVersion
     ) -> Iterator[pa.RecordBatch]:
-        for batch in DiffRead(self.table, keep_deletes=self.shows_row_kinds).read(
+        for batch in DiffRead(self.table, keeps_deletes=self.shows_row_kinds).read(
             bucket_id, before, after
         ):
             yield from self._choose(batch)

@@ -62,7 +62,7 @@ class SplitRead:
     _unknown_indexes: set[ColumnAndKind] = field(init=False, default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
-        check_readable(self.table, merges=True)
+        check_readable(self.table, merges_rows=True)
         self.selection = Selection(self.table, self.columns, self.row_filter, self.shows_row_kinds)
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
@@ -84,7 +84,7 @@ class SplitRead:
 
     def _read_appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         bucket_files = self._bucket_files(
-            split, self._vectors(split), self._part_filter(merges=False)
+            split, self._vectors(split), self._part_filter(merges_rows=False)
         )
         if self.table.schema.joins_files:
             for group in group_joined_files(split.files):
@@ -96,8 +96,8 @@ class SplitRead:
 
     def _read_merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """Yield a split's rows; only files whose keys may overlap are merged."""
-        raw_parts = self._part_filter(merges=False)
-        merged_parts = self._part_filter(merges=True)
+        raw_parts = self._part_filter(merges_rows=False)
+        merged_parts = self._part_filter(merges_rows=True)
         vectors = self._vectors(split)
         for section in partition_into_sections(split.files, self.table.key_of):
             files = section_files(section)
@@ -160,12 +160,12 @@ class SplitRead:
             return file_reader
         return FilteredRowsReader(file_reader, self.row_filter.expression)
 
-    def _part_filter(self, *, merges: bool) -> ConditionPartFilter | None:
+    def _part_filter(self, *, merges_rows: bool) -> ConditionPartFilter | None:
         if self.row_filter is None:
             return None
         schema = self.table.schema
         columns = set(self.row_filter.columns)
-        if merges:
+        if merges_rows:
             columns &= set(schema.trimmed_primary_keys)
         stats_filter = StatsFilter(
             self.row_filter.expression, schema.fields.project(self.row_filter.columns)

@@ -307,7 +307,9 @@ class _BinaryValueFormatter:
         types = [data_type.as_nullable() for data_type in self.table.schema.partition_type.types]
         values = deserialize_row(partition, types)
         return [
-            null if value is None else partition_value_text(value, data_type, legacy_name=False)
+            null
+            if value is None
+            else partition_value_text(value, data_type, uses_legacy_names=False)
             for value, data_type in zip(values, types, strict=True)
         ]
 
@@ -346,7 +348,9 @@ class _BinaryValueFormatter:
 
 
 def _object_text(value: object, data_type: DataType) -> str:
-    return "null" if value is None else partition_value_text(value, data_type, legacy_name=True)
+    return (
+        "null" if value is None else partition_value_text(value, data_type, uses_legacy_names=True)
+    )
 
 
 def _in_braces(parts: Iterable[str]) -> str:

@@ -22,10 +22,10 @@ ColumnGetter = str | Callable[[Any], object]
 """Returns a column's value of a row; a text is an attribute's path, such as ``file.row_count``."""
 
 
-def parsed_schema(text: str, *nested: pa.Field) -> pa.Schema:
+def parsed_schema(text: str, *nested_fields: pa.Field) -> pa.Schema:
     """Parse columns from ``name TYPE [NOT NULL], …``, and append nested ones."""
     return pa.schema(
-        [*(field.remove_metadata() for field in arrow_schema(parse_columns(text))), *nested]
+        [*(field.remove_metadata() for field in arrow_schema(parse_columns(text))), *nested_fields]
     )
 
 

@@ -73,9 +73,9 @@ def alter_by(
             return schema
         # A catalog knows only the main branch's schema.
         catalog_environment = NO_CATALOG if table.branch else table.catalog_environment
-        published = catalog_environment.publish_schema(table.schemas, schema, changes)
-        if published is not None:
-            return published
+        published_schema = catalog_environment.publish_schema(table.schemas, schema, changes)
+        if published_schema is not None:
+            return published_schema
 
 
 def _latest_schema(table: FileStoreTable) -> TableSchema:
@@ -105,16 +105,16 @@ class EvolutionRules:
 
     Attributes:
         options: the options of ``type-mapping``.
-        stops: whether a type that the column cannot follow is an error.
-        quarantines: whether records with such a type are quarantined (`narrowed_columns`).
-        warns: whether the log reports such a type.
+        stops_job: whether a type that the column cannot follow is an error.
+        quarantines_narrowed: whether records with such a type are quarantined (`narrowed_columns`).
+        logs_warning: whether the log reports such a type.
         made_columns: computed column of the table → the source columns that decide its value.
     """
 
     options: MappingOptions = NO_MAPPING_OPTIONS
-    stops: bool = False
-    quarantines: bool = False
-    warns: bool = True
+    stops_job: bool = False
+    quarantines_narrowed: bool = False
+    logs_warning: bool = True
     made_columns: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 

@@ -34,7 +34,7 @@ from stream_app.table.upkeep.file_deletion import (
     NeededFilesCache,
     delete_files,
     needed_files_cache,
-    protected_versions,
+    protected_versions_of,
 )
 from stream_app.table.upkeep.manifest_cache import ManifestCache
 
@@ -111,17 +111,17 @@ class ExpireChangelogs:
             next_changelogs: the first retained changelog, if there is one.
             earliest_snapshot: the earliest snapshot.
         """
-        protected = protected_versions(self.table)
+        protected_versions = protected_versions_of(self.table)
         collector = FileCollector(ManifestCache(self.table))
         start, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
-        tagged = protected.of_range(start, end, and_next=True)
+        tagged = protected_versions.of_range(start, end, and_next=True)
         collector.keep_metadata_of([earliest_snapshot, *tagged])
         collector.keep_metadata_of(next_changelogs, may_be_gone=True)
-        collector.keep_files_of_others(protected, self._cache)
+        collector.keep_files_of_others(protected_versions, self._cache)
         for changelog in changelogs:
-            add_changelog(collector, changelog, protected)
+            add_changelog(collector, changelog, protected_versions)
             # The expiry of the snapshot has deleted these, unless flushed files were the changelog
             # then. That is possible beside changelog files, because the producer may have changed.
-            add_dropped(collector, changelog, protected, self._cache)
+            add_dropped(collector, changelog, protected_versions, self._cache)
             collector.add_manifest_lists(changelog)
         return collector.files

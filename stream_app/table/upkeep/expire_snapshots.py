@@ -54,7 +54,7 @@ from stream_app.table.upkeep.file_deletion import (
     ProtectedVersions,
     delete_files,
     needed_files_cache,
-    protected_versions,
+    protected_versions_of,
 )
 from stream_app.table.upkeep.manifest_cache import ManifestCache
 
@@ -141,9 +141,15 @@ class ExpireSnapshots:
             tag_folder = self.table.tags.folder()
             tags = tag_folder.tags
             try:
-                protected = self._protected_versions(tag_folder)
-                files = self._files(config, versions, retained, protected)
-                announcement = _announcement(versions[0].snapshot_id, retained, protected)
+                protected_versions = self._protected_versions(tag_folder)
+                files = self._files(config, versions, retained, protected_versions)
+                ids_to_expire = range(versions[0].snapshot_id, retained.snapshot_id)
+                announcement = ExpiryAnnouncement(
+                    start=ids_to_expire.start,
+                    end=ids_to_expire.stop,
+                    end_list=retained.delta_manifest_list,
+                    tagged_ids=frozenset(protected_versions.tags).intersection(ids_to_expire),
+                )
             except CorruptFileError:  # perhaps because a tag was deleted during the read
                 if self.table.tags.statuses() == tags:
                     raise
@@ -281,16 +287,16 @@ class ExpireSnapshots:
 
     def _protected_versions(self, tag_folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""
-        protected = protected_versions(self.table, tag_folder.tags)
-        tag_snapshots = tagged_versions_to_keep(self.table, protected.tags.values(), tag_folder)
-        return replace(protected, tags={tagged.snapshot_id: tagged for tagged in tag_snapshots})
+        protected_versions = protected_versions_of(self.table, tag_folder.tags)
+        versions = tagged_versions_to_keep(self.table, protected_versions.tags.values(), tag_folder)
+        return replace(protected_versions, tags={tag.snapshot_id: tag for tag in versions})
 
     def _files(
         self,
         config: ExpireConfig,
         snapshots: Sequence[Snapshot],
         retained: Snapshot,
-        protected: ProtectedVersions,
+        protected_versions: ProtectedVersions,
     ) -> FilesToDelete:
         """Return the files that only the snapshots before the earliest retained one need."""
         collector = FileCollector(ManifestCache(self.table))
@@ -299,29 +305,23 @@ class ExpireSnapshots:
         for snapshot in (*snapshots, retained):
             if snapshot.snapshot_id > start:
                 with_flushed = not config.is_changelog_longer or config.writes_changelog
-                add_dropped(collector, snapshot, protected, self._cache, with_flushed=with_flushed)
-        collector.keep_metadata_of([retained, *protected.of_range(start, retained.snapshot_id)])
-        collector.keep_files_of_others(protected, self._cache)
+                add_dropped(
+                    collector, snapshot, protected_versions, self._cache, with_flushed=with_flushed
+                )
+        protected_snapshots = protected_versions.of_range(start, retained.snapshot_id)
+        collector.keep_metadata_of([retained, *protected_snapshots])
+        collector.keep_files_of_others(protected_versions, self._cache)
         # Without changelog files, readers of the changelog use the old snapshots' delta lists.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
         lists = [snapshot.base_manifest_list for snapshot in snapshots]
         collector.manifest_cache.prefetch([] if keeps_lists else lists, with_manifests=False)
         for snapshot in snapshots:
             if not config.is_changelog_longer:
-                add_changelog(collector, snapshot, protected)
+                add_changelog(collector, snapshot, protected_versions)
             if not keeps_lists:
                 collector.add_manifest_lists(snapshot)
             collector.add_indexes(snapshot)
         return collector.files
-
-
-def _announcement(start: int, end: Snapshot, protected: ProtectedVersions) -> ExpiryAnnouncement:
-    return ExpiryAnnouncement(
-        start=start,
-        end=end.snapshot_id,
-        end_list=end.delta_manifest_list,
-        tagged_ids=frozenset(protected.tags).intersection(range(start, end.snapshot_id)),
-    )
 
 
 def versions_before(
@@ -372,7 +372,7 @@ def earliest_unread_snapshot_id(table: FileStoreTable, now_ms: int) -> int | Non
 def add_dropped(
     collector: FileCollector,
     snapshot: Snapshot,
-    protected: ProtectedVersions,
+    protected_versions: ProtectedVersions,
     cache: NeededFilesCache,
     *,
     with_flushed: bool = True,
@@ -384,16 +384,16 @@ def add_dropped(
     if not with_flushed:
         entries = without_flushed_files(entries)
     if entries:
-        needed_files = protected.files_needed(snapshot.snapshot_id, manifest_cache, cache)
+        needed_files = protected_versions.files_needed(snapshot.snapshot_id, manifest_cache, cache)
         collector.add_data_files(unprotected_entries(entries, needed_files))
 
 
 def add_changelog(
-    collector: FileCollector, snapshot: Snapshot, protected: ProtectedVersions
+    collector: FileCollector, snapshot: Snapshot, protected_versions: ProtectedVersions
 ) -> None:
     """Collect a version's changelog files, with the manifests that name them."""
     name = snapshot.changelog_manifest_list
-    if name is None or name in protected.others_changelogs:
+    if name is None or name in protected_versions.others_changelogs:
         return
     collector.manifest_cache.prefetch([name], with_manifests=True)
     collector.add_changelog_files(collector.manifest_cache.added_entries(name))

@@ -180,7 +180,7 @@ def _snapshot_of(version: NamedVersion) -> Snapshot:
     return version.snapshot
 
 
-def protected_versions(
+def protected_versions_of(
     table: FileStoreTable, names: Iterable[str] | None = None
 ) -> ProtectedVersions:
     """Read the existing tags, and the versions of the table's other branches.
@@ -273,14 +273,14 @@ class FileCollector:
             self.files.retain(self.manifest_cache.names(snapshot, may_be_gone=may_be_gone))
 
     def keep_files_of_others(
-        self, protected: ProtectedVersions, cache: NeededFilesCache
+        self, protected_versions: ProtectedVersions, cache: NeededFilesCache
     ) -> list[Collection[FileKey]]:
         """Retain metadata and index files of other branches, and return their data files.
 
         Raises:
             CorruptFileError: as `keep_metadata_of`.
         """
-        needed_files = protected.needed_by_others(self.manifest_cache, cache)
+        needed_files = protected_versions.needed_by_others(self.manifest_cache, cache)
         for version_files in needed_files:
             self.files.retain(version_files.names)
         return [version_files.data_files for version_files in needed_files]

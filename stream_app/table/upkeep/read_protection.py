@@ -52,12 +52,12 @@ def retention_ms(text: str | None) -> int | None:
 
 
 def tagged_version(
-    find: Callable[[], TableVersion], retained_ms: int, *, retries: bool
+    find: Callable[[], TableVersion], retained_ms: int, *, may_retry: bool
 ) -> tuple[TableVersion, str | None]:
     """Return a version and the name of its new tag with a time to live; None without a snapshot.
 
     Args:
-        retries: whether to find another version if one expires before it gets its tag.
+        may_retry: whether to find another version if one expires before it gets its tag.
 
     Raises:
         UsageError: the version does not exist or has expired.
@@ -73,7 +73,7 @@ def tagged_version(
         try:
             create_tag(table, tag)
         except UsageError:
-            if not retries or not attempts_left:
+            if not may_retry or not attempts_left:
                 raise
         else:
             return (table, snapshot), name
@@ -82,10 +82,10 @@ def tagged_version(
 
 @contextmanager
 def protected_version(
-    find: Callable[[], TableVersion], retained_ms: int, *, retries: bool
+    find: Callable[[], TableVersion], retained_ms: int, *, may_retry: bool
 ) -> Iterator[TableVersion]:
     """Protect a version by a tag. At the end, delete the tag and the files that only it needs."""
-    (table, snapshot), name = tagged_version(find, retained_ms, retries=retries)
+    (table, snapshot), name = tagged_version(find, retained_ms, may_retry=may_retry)
     try:
         yield table, snapshot
     finally:
@@ -102,7 +102,7 @@ def protected_rows(
     retained_ms: int,
     read: Callable[..., SchemaAndRows],
     *,
-    retries: bool,
+    may_retry: bool,
 ) -> SchemaAndRows:
     """Read a version that is protected until the reader is exhausted, fails, or is dropped.
 
@@ -114,7 +114,7 @@ def protected_rows(
     """
 
     def schema_then_rows() -> Generator[Any]:
-        with protected_version(find, retained_ms, retries=retries) as version:
+        with protected_version(find, retained_ms, may_retry=may_retry) as version:
             schema, rows = read(*version)
             yield schema
             yield from rows

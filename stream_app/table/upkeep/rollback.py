@@ -54,7 +54,7 @@ from stream_app.table.upkeep.file_deletion import (
     ProtectedVersions,
     delete_files,
     needed_files_cache,
-    protected_versions,
+    protected_versions_of,
 )
 from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.upkeep.tags import add_live_files
@@ -67,7 +67,7 @@ _LOG = logging.getLogger(__name__)
 class RollbackPlan:
     """The target of a rollback, and the versions and files that it deletes."""
 
-    target: Snapshot
+    target_snapshot: Snapshot
     versions: RollbackVersions
     files: FilesToDelete
 
@@ -95,7 +95,7 @@ def rollback_target(table: FileStoreTable, version: Version) -> Snapshot:
     return snapshot
 
 
-def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
+def plan_rollback(table: FileStoreTable, target_snapshot: Snapshot) -> RollbackPlan:
     """Plan a rollback, without changing anything.
 
     Raises:
@@ -104,21 +104,21 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
         CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
     try:
-        _check_no_expiry(table, target)
+        _check_no_expiry(table, target_snapshot)
     except UsageError:
         withdraw_rollbacks(table)  # left by crashed rollbacks, which would block the expiry
         raise
-    versions = _versions_of_table(table, target)
+    versions = _versions_of_table(table, target_snapshot)
     files = FilesToDelete()
     if not versions.is_empty():
         try:
-            files = _files(table, target, versions)
+            files = _files(table, target_snapshot, versions)
         except FileNotFoundError as error:
             raise _changed_error(table, "a snapshot to be deleted has expired") from error
         except CorruptFileError:
-            _check_no_expiry(table, target)  # it may be deleting what was read
+            _check_no_expiry(table, target_snapshot)  # it may be deleting what was read
             raise
-    return RollbackPlan(target=target, versions=versions, files=files)
+    return RollbackPlan(target_snapshot=target_snapshot, versions=versions, files=files)
 
 
 def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool) -> None:
@@ -154,7 +154,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     for name in table.rollback_announcements.announcements():
         table.rollback_announcements.withdraw(name)
     if not table.branch:  # Iceberg's readers see the main branch
-        IcebergPublisher(table).publish(plan.target)
+        IcebergPublisher(table).publish(plan.target_snapshot)
 
 
 def _delete_snapshots(table: FileStoreTable, versions: RollbackVersions) -> None:
@@ -182,8 +182,8 @@ def _announce(
     try:
         # Announce first, then check. Expiring, tagging and following use the opposite order, so one
         # side sees the conflict.
-        _check_no_expiry(table, plan.target)
-        versions = _versions_of_table(table, plan.target)
+        _check_no_expiry(table, plan.target_snapshot)
+        versions = _versions_of_table(table, plan.target_snapshot)
         if replace(versions, consumers=()) != replace(plan.versions, consumers=()):
             raise _changed_error(table, "snapshots, tags or changelogs have changed")
         if not resets_consumers:
@@ -197,7 +197,7 @@ def _announce(
 def _restore_target(table: FileStoreTable, plan: RollbackPlan, versions: RollbackVersions) -> None:
     """Restore the target if it has expired, and delete later changelogs and tags."""
     if versions.is_restored:  # 2
-        table.snapshots.restore(without_lost_changelog(table, plan.target))
+        table.snapshots.restore(without_lost_changelog(table, plan.target_snapshot))
     table.changelogs.delete(versions.changelog_ids)  # 3
     table.tags.delete(*versions.tag_names)
 
@@ -227,11 +227,11 @@ def _check_target(table: FileStoreTable, target_id: int) -> None:
         )
 
 
-def _versions_of_table(table: FileStoreTable, target: Snapshot) -> RollbackVersions:
+def _versions_of_table(table: FileStoreTable, target_snapshot: Snapshot) -> RollbackVersions:
     now_ms = table.clock.now_ms()
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return rollback_versions(
-        target.snapshot_id,
+        target_snapshot.snapshot_id,
         snapshot_ids=table.snapshots.ids(),
         changelog_ids=table.changelogs.ids(),
         tagged_ids={tag.name: tag.snapshot.snapshot_id for tag in table.tags.tags()},
@@ -243,10 +243,12 @@ def _versions_of_table(table: FileStoreTable, target: Snapshot) -> RollbackVersi
     )
 
 
-def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
+def _check_no_expiry(table: FileStoreTable, target_snapshot: Snapshot) -> None:
     latest_id = table.snapshots.latest_id()
     rollbacks = holding_rollbacks(table)
-    expiry = blocking_expiry(target.snapshot_id, holding_announcements(table), rollbacks, latest_id)
+    expiry = blocking_expiry(
+        target_snapshot.snapshot_id, holding_announcements(table), rollbacks, latest_id
+    )
     if expiry is not None:
         raise UsageError(
             f"snapshots {expiry.start} to {expiry.end - 1} are expiring: an expiry is deleting "
@@ -294,19 +296,19 @@ def _delete_latecomers(table: FileStoreTable, target_id: int) -> None:
             table.snapshots.sync_deletions()
 
 
-def _files(table: FileStoreTable, target: Snapshot, versions: RollbackVersions) -> FilesToDelete:
+def _files(table: FileStoreTable, target_snapshot: Snapshot, versions: RollbackVersions) -> FilesToDelete:
     """Return the files added after the target that neither the target nor another branch needs."""
-    protected = protected_versions(table)
+    protected_versions = protected_versions_of(table)
     collector = FileCollector(ManifestCache(table))
-    needed_files = collector.keep_files_of_others(protected, needed_files_cache())
-    needed_files.append(collector.manifest_cache.live_files(target))
-    collector.keep_metadata_of([target])
+    needed_files = collector.keep_files_of_others(protected_versions, needed_files_cache())
+    needed_files.append(collector.manifest_cache.live_files(target_snapshot))
+    collector.keep_metadata_of([target_snapshot])
     readable = (
         _readable_snapshot(table, snapshot_id) for snapshot_id in reversed(versions.snapshot_ids)
     )
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
     tagged_snapshots = [
-        tag for snapshot_id, tag in protected.tags.items() if snapshot_id > versions.target_id
+        tag for snapshot_id, tag in protected_versions.tags.items() if snapshot_id > versions.target_id
     ]
     changelogs = [
         table.changelogs.changelog(snapshot_id)
@@ -318,7 +320,7 @@ def _files(table: FileStoreTable, target: Snapshot, versions: RollbackVersions) 
     for version in (*snapshots[:1], *tagged_snapshots):
         add_live_files(collector, version, needed_files)
     for version in (*snapshots, *changelogs):
-        _collect_added_files(collector, version, protected, needed_files)
+        _collect_added_files(collector, version, protected_versions, needed_files)
     for version in (*snapshots, *tagged_snapshots, *changelogs):
         collector.add_manifest_lists(version)
         collector.add_indexes(version)
@@ -341,7 +343,7 @@ def _readable_snapshot(table: FileStoreTable, snapshot_id: int) -> Snapshot | No
 def _collect_added_files(
     collector: FileCollector,
     snapshot: Snapshot,
-    protected: ProtectedVersions,
+    protected_versions: ProtectedVersions,
     needed_files: list[Collection[FileKey]],
 ) -> None:
     collector.manifest_cache.prefetch([snapshot.delta_manifest_list], with_manifests=True)
@@ -351,16 +353,16 @@ def _collect_added_files(
         if entry.kind is FileKind.ADD
     ]
     collector.add_data_files(unprotected_entries(added_entries, needed_files))
-    add_changelog(collector, snapshot, protected)
+    add_changelog(collector, snapshot, protected_versions)
 
 
-def without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
+def without_lost_changelog(table: FileStoreTable, target_snapshot: Snapshot) -> Snapshot:
     """Return the target without its changelog, if an expiry has deleted that in spite of a tag."""
-    name = target.changelog_manifest_list
+    name = target_snapshot.changelog_manifest_list
     if name is None or table.file_io.exists(table.paths.manifest(name)):
-        return target
+        return target_snapshot
     return replace(
-        target,
+        target_snapshot,
         changelog_manifest_list=None,
         changelog_manifest_list_size=None,
         changelog_record_count=None,

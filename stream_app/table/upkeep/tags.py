@@ -41,7 +41,7 @@ from stream_app.table.upkeep.file_deletion import (
     FilesToDelete,
     delete_files,
     needed_files_cache,
-    protected_versions,
+    protected_versions_of,
 )
 from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.versions.time_travel import numbered_snapshot
@@ -201,7 +201,7 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     lists = {tag.snapshot.delta_manifest_list for tag in deletion.tags}
     if deletion.files.count and any(
         version.delta_manifest_list in lists
-        for version in protected_versions(table).snapshots_of_others()
+        for version in protected_versions_of(table).snapshots_of_others()
     ):
         return  # another branch has this version, or has just begun at it
     cleans_folders = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
@@ -216,7 +216,7 @@ def _files(
     It is enough to compare them with their nearest retained neighbours. A file is live in
     consecutive versions, so a neighbour has each file that any retained version has.
     """
-    protected = protected_versions(table)
+    protected_versions = protected_versions_of(table)
     collector = FileCollector(ManifestCache(table))
     snapshot_ids = {*retained_ids, *table.snapshots.ids()}
     neighbour_ids = {
@@ -225,12 +225,12 @@ def _files(
         for snapshot_id in nearest_ids(version.snapshot_id, snapshot_ids)
     }
     neighbours = [
-        protected.tags[snapshot_id]
+        protected_versions.tags[snapshot_id]
         if snapshot_id in retained_ids
         else table.snapshots.snapshot(snapshot_id)
         for snapshot_id in sorted(neighbour_ids)
     ]
-    needed_files = collector.keep_files_of_others(protected, needed_files_cache())
+    needed_files = collector.keep_files_of_others(protected_versions, needed_files_cache())
     needed_files += _flushed_changelogs(table, collector.manifest_cache)
     needed_files += [collector.manifest_cache.live_files(version) for version in neighbours]
     collector.keep_metadata_of(neighbours)
@@ -325,7 +325,7 @@ def tag_rules(table: FileStoreTable) -> TagRules | None:
     return TagRules(
         period_rule=period_rule,
         delay_ms=delay_ms,
-        completes=options[TAG_AUTOMATIC_COMPLETION],
+        completes_periods=options[TAG_AUTOMATIC_COMPLETION],
         num_max=options[TAG_NUM_RETAINED_MAX],
     )
 

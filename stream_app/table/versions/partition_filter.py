@@ -103,12 +103,12 @@ class PartitionFilter:
         values = deserialize_row(partition, row_type.types)
         components: set[str] = set()
         # Paimon's folder names may have a DATE as a number, but users write a date.
-        for legacy_name in (True, False):
+        for uses_legacy_names in (True, False):
             path = partition_path(
                 values,
                 row_type,
                 default_name=table.paths.default_name,
-                legacy_name=legacy_name,
+                uses_legacy_names=uses_legacy_names,
             )
             components.update(path.split("/"))
         return any(

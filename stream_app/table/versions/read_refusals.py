@@ -19,11 +19,12 @@ from stream_app.table.file_store_table import FileStoreTable
 _LOG = logging.getLogger(__name__)
 
 
-def check_readable(table: FileStoreTable, *, merges: bool) -> None:
+def check_readable(table: FileStoreTable, *, merges_rows: bool) -> None:
     """Refuse a table whose rows stream_app would read wrongly.
 
     Args:
-        merges: whether the read merges the rows of each key; otherwise it shows the rows of files.
+        merges_rows: whether the read merges the rows of each key; otherwise it shows the rows of
+            files.
 
     Raises:
         UnsupportedTableError: the error names every obstacle.
@@ -31,9 +32,9 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
     options = table.schema.options
     table_problems = []
     engine = table.options.merge_engine
-    if merges and table.kind_traits.merges_by_key and engine not in MERGE_ENGINES:
+    if merges_rows and table.kind_traits.merges_by_key and engine not in MERGE_ENGINES:
         table_problems.append(f"merge-engine = {engine}")
-    elif merges and table.kind_traits.merges_by_key:
+    elif merges_rows and table.kind_traits.merges_by_key:
         table_problems += merge_problems(table.schema.fields, table.schema.primary_keys, options)
     if table.kind_traits.merges_by_key and table.schema.joins_files:
         table_problems.append(f"{DATA_EVOLUTION_ENABLED.key} = true with a primary key")
@@ -47,7 +48,7 @@ def check_changes_readable(table: FileStoreTable) -> None:
         UnsupportedTableError: as `check_readable`; or an update of some columns of older rows may
             be in a file of these columns alone.
     """
-    check_readable(table, merges=False)
+    check_readable(table, merges_rows=False)
     if table.schema.joins_files:
         raise UnsupportedTableError(
             f"{DATA_EVOLUTION_ENABLED.key} = true: a file may hold some columns of older rows, "

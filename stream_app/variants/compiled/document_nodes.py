@@ -185,10 +185,10 @@ def _put_name(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
         return DECLINED
     size = end_quote - start - saved_bytes
     if saved_bytes:
-        target = number_at(nodes.scratch_end)
-        copy_unescaped(start, target, size)
-        start = target
-        put_number(nodes.scratch_end, 0, target + size)
+        output_position = number_at(nodes.scratch_end)
+        copy_unescaped(start, output_position, size)
+        start = output_position
+        put_number(nodes.scratch_end, 0, output_position + size)
     put_number(nodes.name_starts, node, start)
     put_number(nodes.name_sizes, node, size)
     position = blank_end(end_quote + 1, end)
@@ -196,29 +196,29 @@ def _put_name(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
 
 
 @compiled
-def copy_unescaped(position: int, target: int, size: int) -> None:
+def copy_unescaped(position: int, output_position: int, size: int) -> None:
     """Copy a string without its escapes until the copy has `size` bytes."""
-    target_end = target + size
-    while target < target_end:
+    output_end = output_position + size
+    while output_position < output_end:
         byte = byte_at(position)
         if byte != BACKSLASH:
-            put_byte(target, 0, byte)
-            position, target = position + 1, target + 1
+            put_byte(output_position, 0, byte)
+            position, output_position = position + 1, output_position + 1
             continue
         code, position = character_at(position)
         size = size_of(code)
-        _put_character(code, size, target)
-        target += size
+        _put_character(code, size, output_position)
+        output_position += size
 
 
 @compiled
-def _put_character(code: int, size: int, target: int) -> None:
+def _put_character(code: int, size: int, output_position: int) -> None:
     """Write a character as UTF-8."""
     if size == 1:
-        put_byte(target, 0, code)
+        put_byte(output_position, 0, code)
         return
     for index in range(size - 1, 0, -1):
-        put_byte(target, index, 0x80 | code & 0x3F)
+        put_byte(output_position, index, 0x80 | code & 0x3F)
         code >>= 6
     lead = 0xC0 if size == 2 else 0xE0 if size == 3 else 0xF0
-    put_byte(target, 0, lead | code)
+    put_byte(output_position, 0, lead | code)

@@ -79,14 +79,14 @@ def _encode_part(column: pa.Array) -> EncodedPart:
             [*(int(array.ctypes.data) for array in doubles), int(double_count.ctypes.data)]
         ),
     )
-    failed: Bools = sizes[0] == 0
-    failed |= sizes.max(axis=0) > SIZE_MAX
-    _put_doubles(out[0], texts, doubles[:, : double_count[0]], failed)
+    has_failed: Bools = sizes[0] == 0
+    has_failed |= sizes.max(axis=0) > SIZE_MAX
+    _put_doubles(out[0], texts, doubles[:, : double_count[0]], has_failed)
     values, metadata = (
         _binary_column(array[start - int(array.ctypes.data) :], lengths)
         for array, start, lengths in zip(out, starts, sizes, strict=True)
     )
-    return values, metadata, failed
+    return values, metadata, has_failed
 
 
 @compiled
@@ -120,14 +120,14 @@ def _encode_texts(
     return cursor, names
 
 
-def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, failed: Bools) -> None:
+def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, has_failed: Bools) -> None:
     # The loop covers only the few numbers that have an exponent or more than 38 digits.
     for position, text_address, size, row in doubles.T.tolist():
         start = text_address - int(texts.ctypes.data)
         value = np.float64(texts[start : start + size].tobytes())
-        failed[row] |= bool(np.isinf(value))
-        target = position - int(out.ctypes.data)
-        out[target : target + 8] = np.frombuffer(value.tobytes(), np.uint8)
+        has_failed[row] |= bool(np.isinf(value))
+        output_offset = position - int(out.ctypes.data)
+        out[output_offset : output_offset + 8] = np.frombuffer(value.tobytes(), np.uint8)
 
 
 def _binary_column(data: Bytes, sizes: Int64s) -> pa.Array:

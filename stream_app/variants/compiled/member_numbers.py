@@ -138,39 +138,41 @@ def _utf16_rank(byte: int) -> int:
 @compiled
 def _sort_members(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
     """Merge runs of 1, 2, 4 … members; equal names keep their order."""
-    source, target = buffers.order, buffers.sort_memory
+    input_order, output_order = buffers.order, buffers.sort_memory
     for member in range(member_count):
-        put_number(source, member, number_at(buffers.members + 8 * member))
+        put_number(input_order, member, number_at(buffers.members + 8 * member))
     run = 1
     while run < member_count:
         for start in range(0, member_count, 2 * run):
             _merge_runs(start, min(start + run, member_count), min(start + 2 * run, member_count),
-                   source, target, nodes)  # fmt: skip
-        source, target = target, source
+                   input_order, output_order, nodes)  # fmt: skip
+        input_order, output_order = output_order, input_order
         run *= 2
-    if source != buffers.order:
+    if input_order != buffers.order:
         for member in range(member_count):
-            put_number(buffers.order, member, number_at(source + 8 * member))
+            put_number(buffers.order, member, number_at(input_order + 8 * member))
 
 
 @compiled
 def _merge_runs(
-    start: int, middle: int, end: int, source: int, target: int, nodes: NodeBuffers
+    start: int, middle: int, end: int, input_order: int, output_order: int, nodes: NodeBuffers
 ) -> None:
     left_index, right_index = start, middle
     for index in range(start, end):
         takes_left = right_index >= end or (
             left_index < middle
             and _compare_names(
-                number_at(source + 8 * left_index), number_at(source + 8 * right_index), nodes
+                number_at(input_order + 8 * left_index),
+                number_at(input_order + 8 * right_index),
+                nodes,
             )
             <= 0
         )
         if takes_left:
-            put_number(target, index, number_at(source + 8 * left_index))
+            put_number(output_order, index, number_at(input_order + 8 * left_index))
             left_index += 1
         else:
-            put_number(target, index, number_at(source + 8 * right_index))
+            put_number(output_order, index, number_at(input_order + 8 * right_index))
             right_index += 1
 
 

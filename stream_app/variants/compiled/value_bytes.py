@@ -155,12 +155,12 @@ def _put_text(node: int, kind: int, cursor: int, nodes: NodeBuffers) -> int:
 
 
 @compiled
-def _copy_bytes(position: int, target: int, size: int) -> None:
+def _copy_bytes(position: int, output_position: int, size: int) -> None:
     words = size >> 3
     for index in range(words):
-        put_number(target, index, number_at(position + 8 * index))
+        put_number(output_position, index, number_at(position + 8 * index))
     for index in range(8 * words, size):
-        put_byte(target, index, byte_at(position + index))
+        put_byte(output_position, index, byte_at(position + index))
 
 
 @compiled

@@ -93,7 +93,7 @@ class _Tables:
         )
         if keys:
             return message_format
-        last = InsertOnlyStep(quarantines=quarantines, ignores_deletes=ignores)
+        last = InsertOnlyStep(quarantines_non_inserts=quarantines, ignores_deletes=ignores)
         return message_format.with_steps({StepPlace.INSERTS_ONLY: last})
 
 
@@ -119,23 +119,23 @@ def _value(line: str) -> Value:
 
 
 def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list[str]:
-    decoded = decoder.decode(messages(*values, key=key))
-    names = [name.replace("\0", "*") for name in decoded.changes.rows.schema.names[1:]]
+    decoded_batch = decoder.decode(messages(*values, key=key))
+    names = [name.replace("\0", "*") for name in decoded_batch.changes.rows.schema.names[1:]]
     lines = [
         f"{position} {kind} "
         + " ".join(
             f"{name}={value!r}" for name, value in zip(names, row, strict=True) if value is not None
         )
-        for position, kind, *row in rows_of(decoded)
+        for position, kind, *row in rows_of(decoded_batch)
     ]
-    lines += [f"{position} bad: {reason}" for position, reason in reasons_of(decoded).items()]
+    lines += [f"{position} bad: {reason}" for position, reason in reasons_of(decoded_batch).items()]
     lines += [
         f"{kind.value} column {name}: {sighting.record_count}, first {sighting.first_index}"
         for (kind, name), sighting in sorted(
-            decoded.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
+            decoded_batch.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
         )
     ]
-    return [*lines, f"skipped {decoded.skipped_count}"]
+    return [*lines, f"skipped {decoded_batch.skipped_count}"]
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)

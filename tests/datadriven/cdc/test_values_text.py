@@ -84,15 +84,15 @@ def _message(name: str, row: str, schema: str) -> str:
     return f'{{"schema":{envelope},"payload":{payload}}}'
 
 
-def _shown(decoded: DecodedBatch, message_row: int) -> str | None:
-    if message_row in reasons_of(decoded):
+def _shown(decoded_batch: DecodedBatch, message_row: int) -> str | None:
+    if message_row in reasons_of(decoded_batch):
         return None
     (place,) = [
         n
-        for n, position in enumerate(decoded.changes.message_indices.tolist())
+        for n, position in enumerate(decoded_batch.changes.message_indices.tolist())
         if position == message_row
     ]
-    column = decoded.changes.rows.column("v")
+    column = decoded_batch.changes.rows.column("v")
     if is_variant(column.type):
         text: str | None = variant_texts(column.slice(place, 1))[0].as_py()
         return f"a VARIANT of {text}"

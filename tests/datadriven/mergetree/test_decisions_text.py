@@ -152,9 +152,9 @@ def hours(case: Case) -> str:
 
 def full(case: Case) -> str:
     levels = int(case.args.get("levels", 6))
-    rewrite_all = "rewrite-all" in case.args
+    rewrites_all = "rewrite-all" in case.args
     units = [
-        full_compaction_unit(levels, runs_of(line), lambda _: rewrite_all)
+        full_compaction_unit(levels, runs_of(line), lambda _: rewrites_all)
         for line in case.input_lines
     ]
     return "\n".join(show_unit(unit) for unit in units)
@@ -262,7 +262,7 @@ class Bucket:
 
     def levels(self, case: Case) -> None:
         """Begin with these files."""
-        picker = MergeTreePicker(strategy=policy_of(case), rewrite_all="rewrite-all" in case.args)
+        picker = MergeTreePicker(strategy=policy_of(case), rewrites_all="rewrite-all" in case.args)
         self.manager = CompactManager(
             partition=b"",
             bucket=0,
@@ -305,14 +305,14 @@ class Bucket:
 
     def trigger(self, case: Case) -> str:
         begun = self.manager.trigger_compaction(
-            self.executor, local_ms=self.local_ms(case), full="full" in case.args
+            self.executor, local_ms=self.local_ms(case), is_full="full" in case.args
         )
         if not begun:
             busy = "one is running" if self.manager.begun_compaction else "nothing is due"
             return f"none begun: {busy}"
         request = self.executor.requests[-1][0]
         names = " ".join(file.file_name for file in request.unit.files)
-        drops = "without deletes" if request.drop_deletes else "with deletes"
+        drops = "without deletes" if request.drops_deletes else "with deletes"
         return f"{names} → level {request.unit.output_level}, {drops} ({request.unit.reason})"
 
     def local_ms(self, case: Case) -> int:

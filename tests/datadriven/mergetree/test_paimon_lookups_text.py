@@ -85,7 +85,7 @@ def compact(case: Case) -> str:
             partition=PARTITION,
             bucket=0,
             unit=CompactUnit(output, tuple(unit), "a test"),
-            drop_deletes=table.merges_by_vectors or output == 5,
+            drops_deletes=table.merges_by_vectors or output == 5,
             max_level=5,
             files_above=tuple(above),
         ),

@@ -107,9 +107,9 @@ def compact(case: Case) -> str:
         partition=b"",
         bucket=0,
         unit=unit,
-        drop_deletes="drop-deletes" in case.args,
+        drops_deletes="drop-deletes" in case.args,
         max_level=int(case.args.get("max-level", 5)),
-        rewrite_all="rewrite-all" in case.args,
+        rewrites_all="rewrite-all" in case.args,
     )
     merging = CompactRewriter(
         layout,

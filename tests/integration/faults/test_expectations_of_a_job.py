@@ -46,7 +46,7 @@ def test_each_expectation_takes_its_action(harness: JobHarness) -> None:
     harness.send(topic, [order(1, "one", -5, before=5), order(4, "vier", 9, before=8)])
     harness.run()
     assert harness.rows() == {1: "one", 4: "vier"}
-    assert [bad["reason"] for bad in harness.quarantine()] == [
+    assert [bad_record["reason"] for bad_record in harness.quarantine()] == [
         "breaks the expectation 'positive': amount > 0"
     ] * 2
     assert [event["violations"] for event in harness.events("epoch")] == [

@@ -229,10 +229,10 @@ def test_a_truncate_and_too_many_bad_records(harness: JobHarness) -> None:
 
     harness.run(ignore, quarantine, "stream.max-bad-records=2")
     assert harness.rows() == {1: "a", 2: "b", 3: "c", 4: "d"}
-    bad = harness.quarantine()
-    assert all(line.pop("timestamp") > 0 and line.pop("reason") for line in bad)
+    bad_records = harness.quarantine()
+    assert all(line.pop("timestamp") > 0 and line.pop("reason") for line in bad_records)
     where = {"topic": topic, "partition": 0}
-    assert bad == [
+    assert bad_records == [
         {**where, "offset": 4, "key": "k", "value": "no json"},
         {**where, "offset": 5, "key_base64": "/w==", "value_base64": "/g=="},
     ]

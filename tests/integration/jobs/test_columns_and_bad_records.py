@@ -28,13 +28,13 @@ def test_columns_bad_records_and_the_end(harness: JobHarness) -> None:
     folder = harness.folder / "quarantine"
     harness.configure(topic, stream={"quarantine": str(folder)})
     result = harness.run()
-    bad, phone, v = warnings(result.output)
+    bad_warning, phone, v = warnings(result.output)
     first = f"the first is topic {topic}, partition 0, offset"
     assert phone.startswith("column 'phone' is not in the table, so its values are left out")
     assert phone.endswith(f"{first} 1")
     assert v.startswith("column 'v' of the table is missing in messages, so it becomes null")
     assert v.endswith(f"{first} 2")
-    assert bad == (
+    assert bad_warning == (
         f"epoch 0: bad records: 1 (1 not-json), kept in {folder}/epoch-0.jsonl; {first} 4: "
         "is not JSON: Expecting value at character 0"
     )

@@ -64,14 +64,14 @@ def test_the_good_ones_land_and_the_bad_ones_keep_their_places(harness: JobHarne
     assert harness.rows() == {**good, **landed}
 
     quarantined = harness.quarantine()
-    bad = [form for form, value in messages if value is None]
+    bad_forms = [form for form, value in messages if value is None]
     places = [index * 5 for index, (_, value) in enumerate(messages) if value is None]
     assert [(line["topic"], line["partition"], line["offset"]) for line in quarantined] == [
         (topic, 1, offset) for offset in places
     ]
-    assert [line["value"] for line in quarantined] == bad
+    assert [line["value"] for line in quarantined] == bad_forms
     assert {line["reason"].split(":")[0] for line in quarantined} == {
         "is nested too deeply", "has the field 'v' twice", "is not JSON",
     }  # fmt: skip
     [epoch] = harness.events("epoch")
-    assert (epoch["bad"], epoch["decoder_errors"]) == (len(bad), 0)
+    assert (epoch["bad"], epoch["decoder_errors"]) == (len(bad_forms), 0)

@@ -66,7 +66,7 @@ def test_captured_messages_become_rows(harness: JobHarness, kind: str, case: Cap
     """The table has the decoded rows; unit tests compare these with the SQL."""
     options = {"truncate": "ignore", "unchanged-values": "quarantine", **case.options}
     messages = captured(case.file, case.topic)
-    decoded = a_format(case.columns, case.keys, options=options).decode(messages)
+    decoded_batch = a_format(case.columns, case.keys, options=options).decode(messages)
     source: dict[str, Any] = {f"debezium.{key}": value for key, value in options.items()}
     topics = []
     if kind == "kafka":
@@ -89,11 +89,11 @@ def test_captured_messages_become_rows(harness: JobHarness, kind: str, case: Cap
     )
     harness.run()
     rows = harness.java.read(harness.table)
-    assert sorted_rows(rows) == sorted_rows(_rows(decoded.changes.rows, case.keys))
+    assert sorted_rows(rows) == sorted_rows(_rows(decoded_batch.changes.rows, case.keys))
     plans = harness.java.changelog(harness.table)
     changes = [{"_kind": kind, **row} for plan in plans for kind, row in plan.changes]
-    assert sorted_rows(changes) == sorted_rows(_changes(decoded.changes.rows))
-    assert len(harness.quarantine()) == decoded.bad.num_rows
+    assert sorted_rows(changes) == sorted_rows(_changes(decoded_batch.changes.rows))
+    assert len(harness.quarantine()) == decoded_batch.bad_records.num_rows
 
 
 def _changes(changes: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -94,5 +94,8 @@ def test_rows_move_and_leave_as_their_columns_say(
             ("-D", 5, "20240101"),
         ]
     )
-    (bad,) = harness.quarantine()
-    assert bad["reason"] == "column 'short' (substring(v, 0, 2)): \"x\" has fewer than 2 characters"
+    (bad_record,) = harness.quarantine()
+    assert (
+        bad_record["reason"]
+        == "column 'short' (substring(v, 0, 2)): \"x\" has fewer than 2 characters"
+    )

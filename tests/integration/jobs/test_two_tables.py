@@ -43,14 +43,16 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
 
     again = tables.started(runner)
     again.process_epoch(sent[1], 1)
-    assert [report.skipped for table_index in (0, 1) for report in reports(again, table_index)] == [
+    assert [
+        report.is_skipped for table_index in (0, 1) for report in reports(again, table_index)
+    ] == [
         True,
         False,
     ]
     assert (
         again.round_runner.totals.messages,
         again.round_runner.totals.changes,
-        again.round_runner.totals.bad,
+        again.round_runner.totals.bad_records,
     ) == (
         51,
         50,

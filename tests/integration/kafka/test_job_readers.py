@@ -37,8 +37,8 @@ def test_a_checkpoint_is_both_readers(harness: JobHarness) -> None:
     harness.send(topic, [change(0, None, "b"), (b"k", b"no json"), (b"t", None)])
     harness.run(NATIVE)
     assert harness.rows() == {**dict.fromkeys(range(1, 5), "b"), **dict.fromkeys(range(5, 10), "a")}
-    [bad] = harness.quarantine()
-    assert (bad["offset"], bad["key"], bad["value"]) == (16, "k", "no json")
+    [bad_record] = harness.quarantine()
+    assert (bad_record["offset"], bad_record["key"], bad_record["value"]) == (16, "k", "no json")
     ends = [event["end_offsets"] for event in harness.events("progress")]
     assert ends[-1] == {topic: {"0": 18}}
     assert sum(event["messages"] for event in harness.events("progress")) == 18

@@ -80,14 +80,17 @@ def test_rows_are_read_by_the_numbers_of_its_serializers(
     settings = {"schema.registry.url": url, **options}
     decoder = a_format("id BIGINT, by STRING", name=name, options=settings)
     values = [struct.pack(head, 0, number) + body, struct.pack(head, 0, 10**6) + body, b"\0\1\2"]
-    decoded = decoder.decode(batch([*values, b"text"]))
-    [(position, _, key, by)] = rows_of(decoded)
+    decoded_batch = decoder.decode(batch([*values, b"text"]))
+    [(position, _, key, by)] = rows_of(decoded_batch)
     assert (position, key) == (0, 1)
     assert "Ada" in by
-    reasons = reasons_of(decoded)
+    reasons = reasons_of(decoded_batch)
     assert reasons[1] == "names schema 1000000, which the schema registry does not have"
     assert reasons[2] == reasons[3]
-    assert [record["value"] for record in decoded.bad.to_pylist()] == [*values[1:], b"text"]
+    assert [record["value"] for record in decoded_batch.bad_records.to_pylist()] == [
+        *values[1:],
+        b"text",
+    ]
 
 
 def test_a_schema_of_another_language_refuses_its_messages(apicurio: Apicurio) -> None:
@@ -96,8 +99,8 @@ def test_a_schema_of_another_language_refuses_its_messages(apicurio: Apicurio) -
     settings: dict[str, Any] = {"schema.registry.url": f"{apicurio.server}/apis/registry/v3"}
     decoder = a_format("id BIGINT, by STRING", name="avro", options=settings)
     number = apicurio.numbers(subject, 1)["contentId"]
-    decoded = decoder.decode(batch([struct.pack(">BI", 0, number) + b"\0"]))
-    assert reasons_of(decoded)[0].startswith("has a schema that is not Avro's")
+    decoded_batch = decoder.decode(batch([struct.pack(">BI", 0, number) + b"\0"]))
+    assert reasons_of(decoded_batch)[0].startswith("has a schema that is not Avro's")
 
 
 def test_an_unknown_handler_is_refused() -> None:

@@ -59,12 +59,12 @@ def test_rows_of_confluents_serializers(kafka_broker: EmbeddedBroker, name: str)
         options = {"schema.registry.url": registry.url, "schema.id.headers": "confluent"}
         batch = messages_of(kafka_broker, topic, 5, format=name, format_options=options)
         decoder = a_format("id BIGINT, name STRING", name=name, options=options)
-        decoded = decoder.decode(batch)
-    assert [row[2:] for row in rows_of(decoded)] == [(7, "seven")] * 3
+        decoded_batch = decoder.decode(batch)
+    assert [row[2:] for row in rows_of(decoded_batch)] == [(7, "seven")] * 3
     reason = "names a schema by a GUID that the schema registry does not have"
-    assert reasons_of(decoded)[4] == reason
+    assert reasons_of(decoded_batch)[4] == reason
     # The quarantine gets the header before the message, so that a replay knows it.
-    assert decoded.bad.column("value")[-1].as_py() == unknown + value
+    assert decoded_batch.bad_records.column("value")[-1].as_py() == unknown + value
 
 
 @pytest.mark.kafka

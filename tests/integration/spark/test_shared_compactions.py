@@ -37,7 +37,7 @@ def requests_of(table: FileStoreTable) -> list[CompactRequest]:
             partition=partition,
             bucket=bucket,
             unit=CompactUnit(output_level=5, files=live.files, reason="test"),
-            drop_deletes=True,
+            drops_deletes=True,
             max_level=5,
         )
         for (partition, bucket), live in sorted(by_bucket.items())

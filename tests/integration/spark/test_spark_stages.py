@@ -51,7 +51,7 @@ class Collected:
     def __init__(self, plan: EpochPlan) -> None:
         self.plan = plan
         self.changes: list[dict[str, Any]] = []
-        self.bad: list[dict[str, Any]] = []
+        self.bad_records: list[dict[str, Any]] = []
         self.counts = DecodeCounts()
         self.epochs = 0
         self.read_tasks: list[int] = []
@@ -64,7 +64,7 @@ class Collected:
         for row in route_blocks(messages, self.plan).mapInArrow(_numbered, _NUMBERED).collect():
             block = pa.py_buffer(bytes(row.block))
             if row.kind == BlockKind.BAD_RECORDS:
-                self.bad += bad_records_of(bytes(row.block)).to_pylist()
+                self.bad_records += bad_records_of(bytes(row.block)).to_pylist()
             elif row.kind == BlockKind.COUNTS:
                 self.counts = self.counts.plus(counts_of(bytes(row.block)))
             else:
@@ -202,8 +202,10 @@ def test_a_task_that_is_done_again_gives_the_same_once(
         list(range(key, 300, 3)) for key in range(3)
     ]
     counts = collected.counts
-    assert (counts.messages, counts.changes, counts.bad, counts.skipped) == (302, 300, 1, 1)
-    assert [(bad["offset"], bad["value"]) for bad in collected.bad] == [(300, b"{")]
+    assert (counts.messages, counts.changes, counts.bad_records, counts.skipped) == (302, 300, 1, 1)
+    assert [
+        (bad_record["offset"], bad_record["value"]) for bad_record in collected.bad_records
+    ] == [(300, b"{")]
 
 
 def a_line(offset: int, *, key: int = 1, partition: int = 0) -> str:

@@ -37,9 +37,9 @@ def test_rows_and_errors_go_to_their_own_streams(small: SmallTable) -> None:
     small.commit(("+I", {"k": 1, "v": "a"}))
     good = stream_app("read", small.path, "--format", "jsonl")
     assert (good.returncode, good.stdout, good.stderr) == (0, '{"k":1,"v":"a"}\n', "")
-    bad = stream_app("read", small.path, "--where", "k = 'x'")
-    assert (bad.returncode, bad.stdout) == (2, "")
-    assert "Traceback" not in bad.stderr
+    bad_read = stream_app("read", small.path, "--where", "k = 'x'")
+    assert (bad_read.returncode, bad_read.stdout) == (2, "")
+    assert "Traceback" not in bad_read.stderr
 
 
 def test_reading_and_its_help_do_without_spark() -> None:
@@ -126,9 +126,9 @@ def test_files_appear_whole(small: SmallTable, tmp_path: Path) -> None:
 
     (data,) = (Path(small.path) / "bucket-0").glob("data-*")
     data.write_bytes(b"not parquet")
-    failed = stream_app("read", small.path, "--format", "parquet", "--out", str(target))
-    assert failed.returncode == 2
-    assert "a data file has 11 bytes" in failed.stderr
+    failed_read = stream_app("read", small.path, "--format", "parquet", "--out", str(target))
+    assert failed_read.returncode == 2
+    assert "a data file has 11 bytes" in failed_read.stderr
     assert pq.read_table(target).num_rows == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.parquet", "shop.db"]
 

@@ -60,10 +60,12 @@ def decoded(location: str, *payloads: dict[str, Any]) -> list[Change]:
         {"topic": "t", "partition": 0, "offset": n, "value": json.dumps(payload).encode()}
         for n, payload in enumerate(payloads)
     ]
-    decoded = decode.decode(pa.RecordBatch.from_pylist(messages, MESSAGE_SCHEMA))
-    assert decoded.bad.num_rows == 0
-    kinds = [RowKind(kind).short for kind in decoded.changes.rows.column(ROW_KIND).to_pylist()]
-    values = decoded.changes.rows.drop_columns([ROW_KIND])
+    decoded_batch = decode.decode(pa.RecordBatch.from_pylist(messages, MESSAGE_SCHEMA))
+    assert decoded_batch.bad_records.num_rows == 0
+    kinds = [
+        RowKind(kind).short for kind in decoded_batch.changes.rows.column(ROW_KIND).to_pylist()
+    ]
+    values = decoded_batch.changes.rows.drop_columns([ROW_KIND])
     columns = [values.column(name) for name in values.schema.names]
     return [
         (

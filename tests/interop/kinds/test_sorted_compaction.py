@@ -67,7 +67,7 @@ def sorted_by(table: FileStoreTable, order: RowOrder, *partitions: str) -> list[
     job = CompactionSettings(
         table=table,
         partition_filter=partition_filter,
-        full=True,
+        is_full=True,
         follow=False,
         spark_settings={},
         row_order=order,

@@ -330,7 +330,7 @@ def test_one_compaction_can_be_listed_and_run_alone(
     units = planned(table, latest)
     assert len(units) == 2 * buckets
     partition = units[0].partition
-    requests = planned(table, latest, [BucketId(partition, 0)], full=True)
+    requests = planned(table, latest, [BucketId(partition, 0)], is_full=True)
     assert [request.partition for request in requests] == [partition] * buckets
     result = compact_bucket(table, requests[0])
     assert result.removed_files == requests[0].unit.files
@@ -381,10 +381,10 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     buckets = PartitionFilter(partitions=({"dt": "a"},)).buckets(table, latest)
     compactor.state.follow_and_load(buckets)
     compactor.coordinator.restrict({partition for partition, _ in buckets})
-    planned = due_compactions(job, latest, buckets, full=True)
+    planned = due_compactions(job, latest, buckets, is_full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}
     assert compactor.compact_fully(buckets) != []
-    reports = compactor.published.take_reports()
+    reports = compactor.published_compactions.take_reports()
     assert [report.files_in for report in reports] == [plan.files for plan in planned]
     assert {report.partition for report in reports} == {"dt=a"}
     assert len(files(table)) == len(before) - sum(

@@ -180,8 +180,8 @@ def test_one_bad_file_does_not_condemn_its_neighbours(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     writer = TableWriter(table)
     writer.write(rows(0))
-    [bad] = [e.file for e in FileStoreScan(table).live(table.snapshots.latest())]
-    path = Path(table.location, "dt=a", "bucket-0", bad.file_name)
+    [damaged_file] = [e.file for e in FileStoreScan(table).live(table.snapshots.latest())]
+    path = Path(table.location, "dt=a", "bucket-0", damaged_file.file_name)
     content = path.read_bytes()
     path.write_bytes(content[:-7])
     for epoch in range(1, 5):

@@ -70,18 +70,18 @@ def test_files_that_are_gone_when_they_are_tried_again_are_not_planned(
         writer.write(rows(epoch))
     table = writer.table.with_options({"write-only": "false"})
     planner = AppendCompactPlanner(table)
-    [failed] = planner.plan().tasks
-    assert len(failed[1]) == 5
+    [failed_task] = planner.plan().tasks
+    assert len(failed_task[1]) == 5
     other_compactor = StreamTableCommit(
         table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
     assert other_compactor.compact_fully()
-    waiting = {file.file_name for file in failed[1]}
+    waiting = {file.file_name for file in failed_task[1]}
     assert planner.plan(excluded_names=waiting, starts_anew=starts_anew).tasks == ()
-    assert planner.plan(failed_tasks=[failed]).tasks == ()
+    assert planner.plan(failed_tasks=[failed_task]).tasks == ()
     for epoch in range(5, 9):
         writer.write(rows(epoch))
-    [(_, files)] = planner.plan(failed_tasks=[failed]).tasks
+    [(_, files)] = planner.plan(failed_tasks=[failed_task]).tasks
     assert waiting.isdisjoint(file.file_name for file in files)
 
 

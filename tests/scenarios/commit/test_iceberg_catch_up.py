@@ -47,7 +47,7 @@ class Published:
 
 
 @pytest.fixture
-def published(tmp_path: Path) -> Published:
+def published_table(tmp_path: Path) -> Published:
     options = {"metadata.iceberg.storage": "table-location"}
     table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", (), (), **options)
     for k in range(3):
@@ -55,70 +55,70 @@ def published(tmp_path: Path) -> Published:
     return Published(table)
 
 
-def lose_latest(published: Published) -> None:
+def lose_latest(published_table: Published) -> None:
     """The process died between the table's commit and Iceberg's."""
-    (published.folder / "v3.metadata.json").unlink()
-    (published.folder / "version-hint.text").unlink()
+    (published_table.folder / "v3.metadata.json").unlink()
+    (published_table.folder / "version-hint.text").unlink()
 
 
-def test_an_idle_job_publishes_what_a_crash_has_left(published: Published) -> None:
-    lose_latest(published)
-    published.job().while_idle()
-    assert published.latest_metadata()["current-snapshot-id"] == 3
+def test_an_idle_job_publishes_what_a_crash_has_left(published_table: Published) -> None:
+    lose_latest(published_table)
+    published_table.job().while_idle()
+    assert published_table.latest_metadata()["current-snapshot-id"] == 3
 
 
 def test_a_job_publishes_what_a_crash_has_left_when_it_opens_the_table(
-    published: Published,
+    published_table: Published,
 ) -> None:
-    lose_latest(published)
-    published.job().open("tester")
-    assert published.latest_metadata()["current-snapshot-id"] == 3
+    lose_latest(published_table)
+    published_table.job().open("tester")
+    assert published_table.latest_metadata()["current-snapshot-id"] == 3
 
 
-def test_a_job_publishes_what_a_crash_has_left_when_it_drains(published: Published) -> None:
-    lose_latest(published)
-    published.job().compact_due()
-    assert published.latest_metadata()["current-snapshot-id"] == 3
+def test_a_job_publishes_what_a_crash_has_left_when_it_drains(published_table: Published) -> None:
+    lose_latest(published_table)
+    published_table.job().compact_due()
+    assert published_table.latest_metadata()["current-snapshot-id"] == 3
 
 
-def test_an_idle_job_publishes_the_snapshots_of_other_writers(published: Published) -> None:
+def test_an_idle_job_publishes_the_snapshots_of_other_writers(published_table: Published) -> None:
     """The other one writes without metadata for Iceberg, as a writer of an older version does."""
-    job = published.job()
+    job = published_table.job()
     job.while_idle()
-    contents = {path: path.read_bytes() for path in published.folder.iterdir()}
-    published.small.commit(("+I", {"k": 4, "v": "a"}))
-    for path in published.folder.iterdir():
+    contents = {path: path.read_bytes() for path in published_table.folder.iterdir()}
+    published_table.small.commit(("+I", {"k": 4, "v": "a"}))
+    for path in published_table.folder.iterdir():
         path.unlink()
     for path, content in contents.items():
         path.write_bytes(content)
     job.while_idle()
-    assert published.latest_metadata()["current-snapshot-id"] == 3, "it looks now and then"
-    published.clock.millis += 600_000
+    assert published_table.latest_metadata()["current-snapshot-id"] == 3, "it looks now and then"
+    published_table.clock.millis += 600_000
     job.while_idle()
-    assert published.latest_metadata()["current-snapshot-id"] == 4
+    assert published_table.latest_metadata()["current-snapshot-id"] == 4
 
 
-def test_an_idle_job_shows_expiry_and_tags(published: Published) -> None:
-    job, table = published.job(), published.small.table
+def test_an_idle_job_shows_expiry_and_tags(published_table: Published) -> None:
+    job, table = published_table.job(), published_table.small.table
     create_tag(table, new_tag(table, "first", 1))
     expire(table, num_max=1, num_min=1)
-    assert list(published.snapshots()) == [1, 2, 3]
+    assert list(published_table.snapshots()) == [1, 2, 3]
     job.while_idle()
-    assert list(published.snapshots()) == [1, 3]
-    assert published.latest_metadata()["refs"]["first"]["snapshot-id"] == 1
+    assert list(published_table.snapshots()) == [1, 3]
+    assert published_table.latest_metadata()["refs"]["first"]["snapshot-id"] == 1
     delete_tags(table, plan_tag_deletion(table, ["first"]))
-    published.clock.millis += 600_000
+    published_table.clock.millis += 600_000
     job.while_idle()
-    assert list(published.snapshots()) == [3]
-    assert {path.name for path in published.folder.glob("snap-*")} == {
-        Path(published.latest_metadata()["snapshots"][0]["manifest-list"]).name
+    assert list(published_table.snapshots()) == [3]
+    assert {path.name for path in published_table.folder.glob("snap-*")} == {
+        Path(published_table.latest_metadata()["snapshots"][0]["manifest-list"]).name
     }
 
 
-def test_the_catch_up_continues_after_a_rollback(published: Published) -> None:
-    table = published.small.table
+def test_the_catch_up_continues_after_a_rollback(published_table: Published) -> None:
+    table = published_table.small.table
     roll_back(table, plan_rollback(table, table.snapshots.snapshot(2)), resets_consumers=False)
-    assert published.latest_metadata()["current-snapshot-id"] == 2
-    version = (published.folder / "version-hint.text").read_text()
-    published.job().while_idle()
-    assert (published.folder / "version-hint.text").read_text() == version, "nothing is due"
+    assert published_table.latest_metadata()["current-snapshot-id"] == 2
+    version = (published_table.folder / "version-hint.text").read_text()
+    published_table.job().while_idle()
+    assert (published_table.folder / "version-hint.text").read_text() == version, "nothing is due"

@@ -117,10 +117,10 @@ def test_updates_without_the_row_before_make_the_checksum_unknown(tmp_path: Path
     assert not base_sum_record(table, latest_snapshot(table)).is_whole
     assert "stream-app analyze" in findings(table)[1][0]
     assert "unknown since snapshot 2" in shown(table)
-    published = publish_row_checksum(table, threads=1)
-    assert published is not None
+    checksum_snapshot = publish_row_checksum(table, threads=1)
+    assert checksum_snapshot is not None
     assert is_right(table)
-    assert f"{base_sum_record(table, published).total.digits}, of 8 rows" in shown(table)
+    assert f"{base_sum_record(table, checksum_snapshot).total.digits}, of 8 rows" in shown(table)
 
 
 def test_doubled_changes_are_found_until_the_checksum_is_computed_again(tmp_path: Path) -> None:
@@ -148,10 +148,10 @@ def test_a_checksum_is_computed_beside_a_running_job(tmp_path: Path) -> None:
     rows, record = sum_record_of_rows(table, snapshot, threads=1), base_sum_record(table, snapshot)
     writer.write(SECOND)
     assert not base_sum_record(table, latest_snapshot(table)).is_whole
-    published = publish_row_checksum(table, threads=1)
-    assert published is not None
+    checksum_snapshot = publish_row_checksum(table, threads=1)
+    assert checksum_snapshot is not None
     assert is_right(table)
-    assert rows.total != base_sum_record(table, published).total
+    assert rows.total != base_sum_record(table, checksum_snapshot).total
     assert record.origin == snapshot.snapshot_id
     writer.write([("+I", row(77, "z"))])
     assert is_right(table)

@@ -130,7 +130,7 @@ def test_the_interval_between_full_compactions_goes_on_over_restarts(tmp_path: P
         committed = writer.write(rows(minute))
         assert committed is not None
         writer.commit.compact_due()
-        reports = (*committed.compactions, *writer.commit.published.take_reports())
+        reports = (*committed.compactions, *writer.commit.published_compactions.take_reports())
         reasons.append([report.reason for report in reports])
     begun = [4 * number for number, of_epoch in enumerate(reasons) if of_epoch]
     # Two runs are there in minute 4 for the first time; then every 10 minutes, as epochs come.

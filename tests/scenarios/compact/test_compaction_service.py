@@ -244,7 +244,8 @@ def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
             writer.commit.compact_due()
             assert report is not None
             reasons += [
-                r.reason for r in (*report.compactions, *writer.commit.published.take_reports())
+                r.reason
+                for r in (*report.compactions, *writer.commit.published_compactions.take_reports())
             ]
     assert "level 0 upwards" in reasons, reasons
 

@@ -69,7 +69,7 @@ def test_compactions_without_an_epoch_are_published_together(tmp_path: Path) -> 
     snapshot = writer.commit.commit_idle(GATHER_S)
     assert snapshot is not None
     assert kinds(writer)[CommitKind.COMPACT] == 1
-    assert len(writer.commit.published.take_reports()) == waiting
+    assert len(writer.commit.published_compactions.take_reports()) == waiting
     assert_table_is(writer)
 
 

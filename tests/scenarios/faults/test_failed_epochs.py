@@ -102,7 +102,7 @@ def test_a_bad_record_counts_once_however_often_its_epoch_is_written(
 
     tables.send([{"k": 3, "v": "ours"}], [])
     committer = tables.started(Overtaken(), holds_tables=holds_tables, bad_records_max=1)
-    messages = tables.messages(0, bad={"a": b"{"})
+    messages = tables.messages(0, bad_values={"a": b"{"})
     with contextlib.suppress(RuntimeError):
         committer.process_epoch(messages.combine_chunks().to_batches(), 0)
     assert not isinstance(committer.failure, BadRecordsError), committer.failure

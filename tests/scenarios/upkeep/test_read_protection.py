@@ -125,7 +125,7 @@ def test_the_time_zone_of_a_reader_is_its_own(
     try:
         monkeypatch.setenv("TZ", zone)
         time.tzset()
-        tagged_version(lambda: (table, table.snapshots.latest()), 3_600_000, retries=True)
+        tagged_version(lambda: (table, table.snapshots.latest()), 3_600_000, may_retry=True)
         written_at_the_clocks_time(table)
         monkeypatch.setenv("TZ", "Europe/Berlin")
         time.tzset()
@@ -189,11 +189,14 @@ def test_a_version_that_expires_before_it_has_its_tag(writer: TableWriter) -> No
     old = table.snapshots.latest()
     overwrite_and_expire(writer)
     snapshots = [old, table.snapshots.latest()]
-    with protected_version(lambda: (table, snapshots.pop(0)), 1000, retries=True) as (_, snapshot):
+    with protected_version(lambda: (table, snapshots.pop(0)), 1000, may_retry=True) as (
+        _,
+        snapshot,
+    ):
         assert snapshot == table.snapshots.latest()
         assert len(table.tags.names()) == 1
     with pytest.raises(UsageError, match="snapshot 1 has expired while it got the tag"):
-        tagged_version(lambda: (table, old), 1000, retries=False)
+        tagged_version(lambda: (table, old), 1000, may_retry=False)
     assert table.tags.names() == []
 
 

@@ -92,8 +92,8 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
     job.run(committer, *(change(key, None, "a", 1) for key in range(4)))
     other_job = CrossPartitionJob(job.table, user="other")
     epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), committer.round_runner
-    decoded = work.decode(SourceEpoch(epoch, job.parts(epoch), "the end"), work.tables.feeds)
-    write, plans = decoded.routed_epoch.write, list[Any]()
+    decoded_epoch = work.decode(SourceEpoch(epoch, job.parts(epoch), "the end"), work.tables.feeds)
+    write, plans = decoded_epoch.routed_epoch.write, list[Any]()
 
     def overtaken(plan: Any) -> Any:
         output = write(plan)
@@ -102,8 +102,10 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
         plans.append(plan)
         return output
 
-    decoded = replace(decoded, routed_epoch=replace(decoded.routed_epoch, write=overtaken))
-    work.finish(decoded, work.tables.feeds)
+    decoded_epoch = replace(
+        decoded_epoch, routed_epoch=replace(decoded_epoch.routed_epoch, write=overtaken)
+    )
+    work.finish(decoded_epoch, work.tables.feeds)
     assert rows_of(job) == {0: ("c", 3), 2: ("b", 2), 3: ("b", 2)}
     check_chain(job.table)
 

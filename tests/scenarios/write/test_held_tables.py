@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records_with_reasons
 from stream_app.checkpoint.held_tables import resume
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
 from stream_app.epochs.rounds.newcomer_creator import NewcomerOutcome
@@ -121,9 +121,9 @@ def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     files = counting_file_io(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
     committer = start_job(tables, runner, file_io=(files, None), tasks=1)
     plan = committer.round_runner.plan()
-    failed = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).table_outputs[0]
-    assert failed.failure is not None
-    assert failed.counts.requests == {"put": 1, "put_errors": 1}
+    failed_output = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).table_outputs[0]
+    assert failed_output.failure is not None
+    assert failed_output.counts.requests == {"put": 1, "put_errors": 1}
     before = requests.total()["put_errors"]
     run(committer, tables, runner, 0)
     errors = requests.total()["put_errors"] - before
@@ -229,9 +229,9 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
 def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     committer = start_job(tables, runner, bad_records_max=0)
-    bad = tables.messages(0, {"b": b"{"}).combine_chunks().to_batches()
-    runner.topics = bad
-    committer.process_epoch(bad, 0)
+    bad_messages = tables.messages(0, {"b": b"{"}).combine_chunks().to_batches()
+    runner.topics = bad_messages
+    committer.process_epoch(bad_messages, 0)
     assert snapshots(tables) == [1, None]
     waiting = tables.state().held_tables["b"]
     assert waiting.retry_ms is None
@@ -305,7 +305,7 @@ class Second:
         place = ["a", "b"].index(messages.column("topic")[0].as_py())
         if place < self.table_count:
             yield TableMessages(place, messages)
-            refused = bad_records(messages, {0: f"nobody takes {messages.num_rows}"})
+            refused = bad_records_with_reasons(messages, {0: f"nobody takes {messages.num_rows}"})
             yield TableMessages(UNREADABLE_INDEX, refused)
         else:
             yield TableMessages(NEWCOMERS_INDEX, messages.slice(0, 2))

@@ -120,7 +120,7 @@ def check_deletes_may_go(table: FileStoreTable, request: CompactRequest) -> None
     """Check that the rest is newer than all compacted files if the compaction drops deletes."""
     taken = {(file.level, file.file_name) for file in request.unit.files}
     live = live_files(table).get(request.bucket_id, [])
-    if not request.drop_deletes or not taken <= {(file.level, file.file_name) for file in live}:
+    if not request.drops_deletes or not taken <= {(file.level, file.file_name) for file in live}:
         return  # decided before another writer changed the bucket: it will not be committed
     newest = max(file.max_sequence_number for file in request.unit.files)
     left = [file for file in live if (file.level, file.file_name) not in taken]

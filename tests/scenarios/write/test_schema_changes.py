@@ -256,7 +256,7 @@ def test_columns_that_are_narrowed_or_dropped_stay(
 
 
 def test_a_narrowed_column_stops_the_job_if_wanted(tmp_path: Path) -> None:
-    job = a_job(tmp_path, "k INT, qty BIGINT", rules=EvolutionRules(stops=True))
+    job = a_job(tmp_path, "k INT, qty BIGINT", rules=EvolutionRules(stops_job=True))
     with pytest.raises(WrongSourceError, match="column 'qty' stays BIGINT, and is INT"):
         job.run(job.started(), enveloped({"k": 1, "qty": 5}, k=INT32, qty=INT32))
     assert _data_files(tmp_path) == []

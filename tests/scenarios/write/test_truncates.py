@@ -37,14 +37,14 @@ def two_tables(folder: Path) -> TwoTables:
     return tables
 
 
-def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad: Any) -> None:
+def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad_values: Any) -> None:
     """An epoch, read by two tasks; what stops the job is raised as it is."""
     runner = committer.round_runner.runner
     assert isinstance(runner, EpochHere)
     runner.topics = [
         part for number in range(epoch + 1) for part in tables.messages(number).to_batches()
     ]
-    [messages] = tables.messages(epoch, **bad).combine_chunks().to_batches()
+    [messages] = tables.messages(epoch, **bad_values).combine_chunks().to_batches()
     half = messages.num_rows // 2
     try:
         committer.process_epoch([messages.slice(0, half), messages.slice(half)], epoch)

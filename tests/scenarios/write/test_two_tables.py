@@ -137,7 +137,7 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -
     committer = tables.started(runner)
     run(committer, tables, 1)
     assert 0 not in runner.plans[1].table_plans
-    assert [reports(committer, index)[0].skipped for index in (0, 1)] == [True, False]
+    assert [reports(committer, index)[0].is_skipped for index in (0, 1)] == [True, False]
     assert [reports(committer, index)[0].counts.messages for index in (0, 1)] == [0, 1]
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 2)
     assert_right(tables)
@@ -167,7 +167,7 @@ def test_wherever_an_epoch_ends_it_is_finished_by_the_next_process(
             break
         again = tables.started(EpochHere())
         run(again, tables, 1)
-        finished_alone += [reports(again, table)[0].skipped for table in (0, 1)] == [True, False]
+        finished_alone += [reports(again, table)[0].is_skipped for table in (0, 1)] == [True, False]
         assert_right(tables)
     assert finished_alone >= 3
 
@@ -176,9 +176,9 @@ def test_the_first_error_of_a_table_ends_the_job_and_the_next_one_finishes(tmp_p
     """The tables before it have the epoch; what was written for it and those behind is deleted."""
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere(), bad_records_max=0)
-    bad = tables.messages(0, {"a": b"{"}).combine_chunks().to_batches()
+    bad_messages = tables.messages(0, {"a": b"{"}).combine_chunks().to_batches()
     with pytest.raises(RuntimeError):
-        committer.process_epoch(bad, 0)
+        committer.process_epoch(bad_messages, 0)
     assert isinstance(committer.failure, BadRecordsError)
     assert [table.snapshots.latest_id() for table in tables.tables] == [None, None]
     assert tables.data_files() == []
@@ -194,19 +194,19 @@ def test_the_first_error_of_a_table_ends_the_job_and_the_next_one_finishes(tmp_p
 def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere())
-    bad = {"a": b"{", "b": b"["}
-    committer.process_epoch(tables.messages(0, bad).combine_chunks().to_batches(), 0)
-    for topic, value in bad.items():
+    bad_values = {"a": b"{", "b": b"["}
+    committer.process_epoch(tables.messages(0, bad_values).combine_chunks().to_batches(), 0)
+    for topic, value in bad_values.items():
         [line] = (tmp_path / f"bad-{topic}" / "epoch-0.jsonl").read_text().splitlines()
         record = json.loads(line)
         assert (record["topic"], record["key"], record["value"]) == (topic, "key", value.decode())
-    assert [reports(committer, index)[0].counts.bad for index in (0, 1)] == [1, 1]
+    assert [reports(committer, index)[0].counts.bad_records for index in (0, 1)] == [1, 1]
     assert_right(tables)
 
 
 def test_a_task_that_fails_leaves_nothing_in_any_table(tmp_path: Path) -> None:
     """One task writes both tables, and each of its files fails in turn."""
-    failed = 0
+    failure_count = 0
     for operation in range(100):
         tables = two_tables(tmp_path / str(operation))
         fault = Fault(operation, "before")
@@ -216,8 +216,10 @@ def test_a_task_that_fails_leaves_nothing_in_any_table(tmp_path: Path) -> None:
         if not fault.done[operation].endswith(".parquet"):
             break
         assert tables.data_files() == [], fault.done[operation]
-        failed += 1
-    assert failed == 12, "data and changelog of two buckets, data of two partitions: open and sync"
+        failure_count += 1
+    assert failure_count == 12, (
+        "data and changelog of two buckets, data of two partitions: open and sync"
+    )
 
 
 def unnamed(tables: TwoTables) -> set[str]:

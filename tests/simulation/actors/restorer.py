@@ -53,7 +53,7 @@ class Restorer:
         plan = self._plan(table, rng)
         if plan is None:
             return
-        target = plan.target.snapshot_id
+        target = plan.target_snapshot.snapshot_id
         if "deletion-vectors.enabled" in self.table.schema.options:
             # A compaction in flight may have left out rows whose vectors go: stop it, as told.
             for job in self.jobs.values():

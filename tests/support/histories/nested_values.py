@@ -83,12 +83,12 @@ def limited_by_key(stored: Value, new: Value) -> Value:
 
 
 def partial(rows: Value) -> Value:
-    nested: dict[Value, Value] = {}
+    values_by_key: dict[Value, Value] = {}
     for row in full(rows):
         key = tuple(row[name] for name in KEY)
         set_values = {name: value for name, value in row.items() if value is not None}
-        nested[key] = nested.get(key, dict.fromkeys(row)) | set_values
-    return [*nested.values()]
+        values_by_key[key] = values_by_key.get(key, dict.fromkeys(row)) | set_values
+    return [*values_by_key.values()]
 
 
 def timed(stored: Value, new: Value) -> Value:

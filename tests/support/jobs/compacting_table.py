@@ -62,7 +62,7 @@ def compaction_of(
     settings = CompactionSettings(
         table=compacting,
         partition_filter=partition_filter or PartitionFilter(),
-        full=full,
+        is_full=full,
         follow=follow,
         spark_settings={},
     )

@@ -194,7 +194,9 @@ class DatabaseJob:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
-            pipeline_of=lambda seen: job_pipeline(self.database, seen, restores=self.restores),
+            pipeline_of=lambda seen: job_pipeline(
+                self.database, seen, restores_values=self.restores
+            ),
             quarantine_writer=self._quarantine_writer(name),
             listener=Reports(),
             expectation_judge=ExpectationJudge(f"ods.{name}"),

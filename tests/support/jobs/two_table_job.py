@@ -74,7 +74,7 @@ class Reports:
 
     def on_epoch(self, report: EpochReport) -> None:
         self.epochs.append(report)
-        if report.epoch == self.ends_at and not report.skipped:
+        if report.epoch == self.ends_at and not report.is_skipped:
             raise EndedError
 
     def on_idle_commit(self, report: IdleReport) -> None:
@@ -186,11 +186,11 @@ class TwoTables:
             for topic in TOPICS
         }
 
-    def messages(self, epoch: int, bad: Mapping[str, bytes] | None = None) -> pa.Table:
+    def messages(self, epoch: int, bad_values: Mapping[str, bytes] | None = None) -> pa.Table:
         """An epoch's messages in columns of `MESSAGE_SCHEMA`, topic by topic.
 
         Args:
-            bad: a value for a topic that stands behind its others.
+            bad_values: a value for a topic that stands behind its others.
         """
         before = {
             topic: sum(len(messages[topic]) for messages in self.sent[:epoch]) for topic in TOPICS
@@ -198,7 +198,7 @@ class TwoTables:
         rows = []
         for topic in TOPICS:
             values = [_value(row) for row in self.sent[epoch][topic]]
-            values += [bad[topic]] if bad and topic in bad else []
+            values += [bad_values[topic]] if bad_values and topic in bad_values else []
             rows += [
                 {"topic": topic, "partition": 0, "offset": offset, "key": b"key", "value": value}
                 for offset, value in enumerate(values, before[topic])
@@ -240,7 +240,7 @@ def _pipeline_of(table: FileStoreTable) -> Pipeline:
     decode = format_pipeline("debezium-json", setup)
     if schema.primary_keys:
         return decode
-    last = InsertOnlyStep(quarantines=True, ignores_deletes=False)
+    last = InsertOnlyStep(quarantines_non_inserts=True, ignores_deletes=False)
     return decode.with_steps({StepPlace.INSERTS_ONLY: last})
 
 

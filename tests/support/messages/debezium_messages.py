@@ -82,12 +82,12 @@ def a_format(
     )
 
 
-def rows_of(decoded: DecodedBatch) -> list[tuple[Any, ...]]:
+def rows_of(decoded_batch: DecodedBatch) -> list[tuple[Any, ...]]:
     """Each row as (message index, kind, value, value, …)."""
-    rows = decoded.changes.rows
+    rows = decoded_batch.changes.rows
     lists = [_python_values(rows.column(index)) for index in range(1, rows.num_columns)]
     kinds = [RowKind(kind).short for kind in rows.column(ROW_KIND).to_pylist()]
-    return list(zip(decoded.changes.message_indices.tolist(), kinds, *lists, strict=True))
+    return list(zip(decoded_batch.changes.message_indices.tolist(), kinds, *lists, strict=True))
 
 
 def _python_values(column: pa.Array) -> list[Any]:
@@ -97,10 +97,10 @@ def _python_values(column: pa.Array) -> list[Any]:
     return column.to_pylist()
 
 
-def reasons_of(decoded: DecodedBatch) -> dict[int, str]:
+def reasons_of(decoded_batch: DecodedBatch) -> dict[int, str]:
     """Reason of each bad record, by offset."""
-    bad = decoded.bad.to_pylist()
-    return {record["offset"]: record["reason"] for record in bad}
+    bad_records = decoded_batch.bad_records.to_pylist()
+    return {record["offset"]: record["reason"] for record in bad_records}
 
 
 def event(op: str = "c", *, after: str = "null", before: str = "null") -> str:
@@ -111,10 +111,10 @@ def event(op: str = "c", *, after: str = "null", before: str = "null") -> str:
 def value_of(column_type: str, text: str, **options: str) -> Any:
     """What a column of that type holds after an insert of the JSON text; a str if it is bad."""
     decoder = a_format(f"id BIGINT, v {column_type}", options=options)
-    decoded = decoder.decode(messages(event(after=f'{{"id":1,"v":{text}}}')))
-    if decoded.bad.num_rows:
-        return Bad(reasons_of(decoded)[0])
-    return rows_of(decoded)[0][3]
+    decoded_batch = decoder.decode(messages(event(after=f'{{"id":1,"v":{text}}}')))
+    if decoded_batch.bad_records.num_rows:
+        return Bad(reasons_of(decoded_batch)[0])
+    return rows_of(decoded_batch)[0][3]
 
 
 class Bad(str):

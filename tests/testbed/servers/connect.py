@@ -96,8 +96,8 @@ class Connect:
         deadline = time.monotonic() + _SECONDS_MAX
         while not condition():
             status = self._status(name)
-            failed = [task["trace"] for task in status["tasks"] if task["state"] == "FAILED"]
-            assert not failed, failed[0]
+            failed_traces = [task["trace"] for task in status["tasks"] if task["state"] == "FAILED"]
+            assert not failed_traces, failed_traces[0]
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited for {goal}: {status}\n{self._process.log()}")
             time.sleep(0.1)

@@ -183,8 +183,8 @@ def _yields(function: ast.FunctionDef) -> bool:
     if "contextmanager" in map(ast.unparse, function.decorator_list):
         return False
     inner = [node for node in ast.walk(function) if isinstance(node, ast.FunctionDef | ast.Lambda)]
-    nested = {id(node) for part in inner if part is not function for node in ast.walk(part)}
+    nested_ids = {id(node) for part in inner if part is not function for node in ast.walk(part)}
     return any(
-        isinstance(node, ast.Yield | ast.YieldFrom) and id(node) not in nested
+        isinstance(node, ast.Yield | ast.YieldFrom) and id(node) not in nested_ids
         for node in ast.walk(function)
     )

@@ -46,8 +46,8 @@ def test_the_page_draws_the_layers_of_the_contracts(place: int, package: str) ->
 
 def test_the_formats_are_the_same_in_both_contracts() -> None:
     contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
-    (protected,) = (
+    (protected_modules,) = (
         entry["protected_modules"] for entry in contracts if "A format is known" in entry["name"]
     )
-    formats = sorted(name.removeprefix("stream_app.cdc.") for name in protected)
+    formats = sorted(name.removeprefix("stream_app.cdc.") for name in protected_modules)
     assert formats in map(sorted, contract_layers("stream_app.cdc"))

@@ -23,7 +23,7 @@ def insert(key: int, text: str = '"x"') -> str:
 
 
 @pytest.mark.parametrize(
-    ("values", "rows", "bad", "skipped"),
+    ("values", "rows", "bad_count", "skipped"),
     [
         pytest.param([], 0, 0, 0, id="empty"),
         pytest.param([None] * 3, 0, 0, 3, id="all tombstones"),
@@ -31,15 +31,17 @@ def insert(key: int, text: str = '"x"') -> str:
         pytest.param([None, "{", insert(1)], 1, 1, 1, id="one of each"),
     ],
 )
-def test_counts_and_schemas(values: list[str | None], rows: int, bad: int, skipped: int) -> None:
-    decoded = a_format(COLUMNS).decode(messages(*values))
-    assert decoded.changes.rows.num_rows == rows
-    assert decoded.changes.rows.schema == schema_of_changes(arrow_schema(parse_columns(COLUMNS)))
-    decoded.changes.rows.validate(full=True)
-    assert decoded.changes.message_indices.dtype == "int32"
-    assert decoded.bad.num_rows == bad
-    assert decoded.bad.schema == BAD_RECORD_SCHEMA
-    assert decoded.skipped_count == skipped
+def test_counts_and_schemas(
+    values: list[str | None], rows: int, bad_count: int, skipped: int
+) -> None:
+    decoded_batch = a_format(COLUMNS).decode(messages(*values))
+    assert decoded_batch.changes.rows.num_rows == rows
+    assert decoded_batch.changes.rows.schema == schema_of_changes(arrow_schema(parse_columns(COLUMNS)))
+    decoded_batch.changes.rows.validate(full=True)
+    assert decoded_batch.changes.message_indices.dtype == "int32"
+    assert decoded_batch.bad_records.num_rows == bad_count
+    assert decoded_batch.bad_records.schema == BAD_RECORD_SCHEMA
+    assert decoded_batch.skipped_count == skipped
 
 
 def test_a_bad_record_keeps_where_it_came_from() -> None:
@@ -52,11 +54,15 @@ def test_a_bad_record_keeps_where_it_came_from() -> None:
         "value": b"\xfe{",
     }
     batch = pa.RecordBatch.from_pylist([row], schema=MESSAGE_SCHEMA)
-    (bad,) = a_format(COLUMNS).decode(batch).bad.to_pylist()
-    assert (bad["topic"], bad["partition"], bad["offset"]) == ("shop", 3, 2**40)
-    assert (bad["key"], bad["value"]) == (b"\xff", b"\xfe{")
-    assert bad["timestamp"].timestamp() == 1_700_000_000
-    assert bad["reason"] == "is not UTF-8: invalid start byte at byte 0"
+    (bad_record,) = a_format(COLUMNS).decode(batch).bad_records.to_pylist()
+    assert (bad_record["topic"], bad_record["partition"], bad_record["offset"]) == (
+        "shop",
+        3,
+        2**40,
+    )
+    assert (bad_record["key"], bad_record["value"]) == (b"\xff", b"\xfe{")
+    assert bad_record["timestamp"].timestamp() == 1_700_000_000
+    assert bad_record["reason"] == "is not UTF-8: invalid start byte at byte 0"
 
 
 def test_huge_value_and_many_slices() -> None:
@@ -66,13 +72,13 @@ def test_huge_value_and_many_slices() -> None:
     values[100] = insert(100, f'"{huge}"')
     values[40_000] = '{"op":"c","after":{"id":40000,'
     values[69_999] = insert(69_999, "[1]")
-    decoded = a_format(COLUMNS).decode(messages(*values))
-    assert list(reasons_of(decoded)) == [40_000]
-    keys = decoded.changes.rows.column("id").to_pylist()
+    decoded_batch = a_format(COLUMNS).decode(messages(*values))
+    assert list(reasons_of(decoded_batch)) == [40_000]
+    keys = decoded_batch.changes.rows.column("id").to_pylist()
     assert keys == [key for key in range(70_000) if key != 40_000]
-    assert decoded.changes.message_indices.tolist() == keys
-    assert decoded.changes.rows.column("v")[100].as_py() == huge
-    assert decoded.changes.rows.column("v")[-1].as_py() == "[1]"
+    assert decoded_batch.changes.message_indices.tolist() == keys
+    assert decoded_batch.changes.rows.column("v")[100].as_py() == huge
+    assert decoded_batch.changes.rows.column("v")[-1].as_py() == "[1]"
 
 
 def test_deep_nesting_in_an_ignored_field() -> None:
@@ -80,9 +86,9 @@ def test_deep_nesting_in_an_ignored_field() -> None:
     deep = "[" * 100_000 + "]" * 100_000
     odd = f'{{"op":"c","after":{{"id":2,"w":{deep}}}}}'
     for texts in ([insert(1), odd], [odd, insert(1), "{}}"], [odd]):
-        decoded = a_format(COLUMNS).decode(messages(*texts))
-        assert [row[2] for row in rows_of(decoded)] == [1] * (len(texts) > 1)
-        reason = reasons_of(decoded)[texts.index(odd)]
+        decoded_batch = a_format(COLUMNS).decode(messages(*texts))
+        assert [row[2] for row in rows_of(decoded_batch)] == [1] * (len(texts) > 1)
+        reason = reasons_of(decoded_batch)[texts.index(odd)]
         assert reason == "is nested too deeply: more than 128 levels"
 
 
@@ -96,12 +102,12 @@ def test_values_that_no_longer_look_like_the_first_ones() -> None:
 
 def test_sliced_message_batches() -> None:
     batch = messages(*(insert(key) for key in range(10)), None, "{")
-    decoded = a_format(COLUMNS).decode(batch.slice(4))
-    assert [row[:3] for row in rows_of(decoded)] == [
+    decoded_batch = a_format(COLUMNS).decode(batch.slice(4))
+    assert [row[:3] for row in rows_of(decoded_batch)] == [
         (position, "+I", position + 4) for position in range(6)
     ]
-    assert decoded.skipped_count == 1
-    assert list(reasons_of(decoded)) == [11]
+    assert decoded_batch.skipped_count == 1
+    assert list(reasons_of(decoded_batch)) == [11]
 
 
 def test_a_format_can_be_pickled() -> None:

@@ -120,12 +120,12 @@ def test_records_that_the_parser_refuses_are_counted_once() -> None:
     plain = '{"op":"c","after":{"id":1,"v":"a","w":"b","n":null,"j":null,"phone":1}}'
     odd = plain.replace('"a"', "[1]")
     blanks = plain.replace('":', '" :')
-    bad = plain.replace('"id":1', '"id":"x"')
-    values = [plain] * 50 + [odd, blanks, bad] * 5 + [plain.replace(',"w":"b"', "")]
+    bad_message = plain.replace('"id":1', '"id":"x"')
+    values = [plain] * 50 + [odd, blanks, bad_message] * 5 + [plain.replace(',"w":"b"', "")]
     random.Random(1).shuffle(values)
-    decoded = a_format(COLUMNS).decode(messages(*values))
-    assert decoded.bad.num_rows == 5
-    counts = {name: sighting.record_count for (_, name), sighting in decoded.drift.items()}
+    decoded_batch = a_format(COLUMNS).decode(messages(*values))
+    assert decoded_batch.bad_records.num_rows == 5
+    counts = {name: sighting.record_count for (_, name), sighting in decoded_batch.drift.items()}
     assert counts == {"phone": 61, "w": 1}
 
 
@@ -136,9 +136,9 @@ def test_a_last_record_without_images_hides_no_column(decoder: str) -> None:
     row = '{"id":1,"v":"a","w":"b","n":null,"j":null}'
     plain, more = (event(after=image) for image in (row, row.replace("}", ',"phone":1}')))
     values = [plain] * 9 + [more] * 3 + [event("u")]
-    decoded = a_format(COLUMNS, options={DECODER: decoder}).decoder.decode(messages(*values))
-    assert decoded.bad.num_rows == 1
-    assert decoded.drift == {(DriftKind.UNKNOWN, "phone"): Sighting(3, 9)}
+    decoded_batch = a_format(COLUMNS, options={DECODER: decoder}).decoder.decode(messages(*values))
+    assert decoded_batch.bad_records.num_rows == 1
+    assert decoded_batch.drift == {(DriftKind.UNKNOWN, "phone"): Sighting(3, 9)}
 
 
 @pytest.mark.parametrize("decoder", [ARRAYS, COMPILED])

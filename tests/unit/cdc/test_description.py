@@ -44,9 +44,11 @@ def rows_as_described(
     assert table is not None
     columns = ", ".join(f"`{column.name}` {column.data_type}" for column in table.columns)
     settings = {"replica-identity": "default", "truncate": "ignore"}
-    decoded = a_format(columns, table.primary_keys, options=settings).decode(batch)
+    decoded_batch = a_format(columns, table.primary_keys, options=settings).decode(batch)
     names = columns_of(table)
-    return [dict(zip(names, row[2:], strict=True)) for row in rows_of(decoded)], reasons_of(decoded)
+    return [dict(zip(names, row[2:], strict=True)) for row in rows_of(decoded_batch)], reasons_of(
+        decoded_batch
+    )
 
 
 def test_an_envelope_has_types_nullability_and_key() -> None:
@@ -85,9 +87,9 @@ def test_documents_are_variants_where_that_is_asked_for() -> None:
     assert names
     columns = ", ".join(f"`{column.name}` {column.data_type}" for column in table.columns)
     settings = {"replica-identity": "default", "truncate": "ignore"}
-    decoded = a_format(columns, table.primary_keys, options=settings).decode(messages)
-    assert list(reasons_of(decoded)) == [0]
-    texts = [variant_texts(decoded.changes.rows.column(name)).drop_null() for name in names]
+    decoded_batch = a_format(columns, table.primary_keys, options=settings).decode(messages)
+    assert list(reasons_of(decoded_batch)) == [0]
+    texts = [variant_texts(decoded_batch.changes.rows.column(name)).drop_null() for name in names]
     assert any(len(text) for text in texts)
 
 

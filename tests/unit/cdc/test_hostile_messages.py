@@ -38,20 +38,20 @@ def decode(hostile: list[Hostile], **options: str) -> DecodedBatch:
     return decoder.decode(messages(*(message.value for message in hostile)))
 
 
-def check(hostile: list[Hostile], decoded: DecodedBatch) -> None:
+def check(hostile: list[Hostile], decoded_batch: DecodedBatch) -> None:
     """Each message has become rows, or is quarantined, or is counted as skipped."""
     rows: dict[int, list[dict[str, Any]]] = {}
-    for index, kind, *values in rows_of(decoded):
+    for index, kind, *values in rows_of(decoded_batch):
         row = dict(zip(NAMES, values, strict=True))
         rows.setdefault(index, []).append({"": kind, **row})
-    bad = reasons_of(decoded)
-    assert not rows.keys() & bad.keys()
-    assert decoded.bad.num_rows == len(bad), "set aside twice"
-    assert len(rows) + len(bad) + decoded.skipped_count == len(hostile), "some are lost"
+    reasons = reasons_of(decoded_batch)
+    assert not rows.keys() & reasons.keys()
+    assert decoded_batch.bad_records.num_rows == len(reasons), "set aside twice"
+    assert len(rows) + len(reasons) + decoded_batch.skipped_count == len(hostile), "some are lost"
     for index, message in enumerate(hostile):
-        check_fate(message, rows.get(index), bad.get(index))
-    originals = [hostile[index].value for index in sorted(bad)]
-    assert decoded.bad.column("value").to_pylist() == originals
+        check_fate(message, rows.get(index), reasons.get(index))
+    originals = [hostile[index].value for index in sorted(reasons)]
+    assert decoded_batch.bad_records.column("value").to_pylist() == originals
 
 
 def check_fate(message: Hostile, rows: list[dict[str, Any]] | None, reason: str | None) -> None:
@@ -97,9 +97,9 @@ def test_a_hostile_message_decodes_alone_as_in_a_batch(wrapping: Wrapping, seed:
 @WRAPPING
 def test_messages_of_every_size_decode_alone_as_in_a_batch(wrapping: Wrapping) -> None:
     hostile = graded_messages(wrapping)
-    decoded = decode(hostile)
-    check(hostile, decoded)
-    assert decoded.decoder_error_count == 0
+    decoded_batch = decode(hostile)
+    check(hostile, decoded_batch)
+    assert decoded_batch.decoder_error_count == 0
     sample = hostile[::ALONE_STEP]
     check_alone(sample, decode(sample))
 
@@ -114,9 +114,9 @@ def check_alone(hostile: list[Hostile], together: DecodedBatch) -> None:
             [{"topic": "t", "partition": 0, "offset": index, "value": message.value}],
             MESSAGE_SCHEMA,
         )
-        decoded = decoder.decode(batch)
-        rows += [(index, *row[1:]) for row in rows_of(decoded)]
-        reasons |= reasons_of(decoded)
+        decoded_batch = decoder.decode(batch)
+        rows += [(index, *row[1:]) for row in rows_of(decoded_batch)]
+        reasons |= reasons_of(decoded_batch)
     assert repr(rows_of(together)) == repr(rows)
     assert reasons_of(together) == reasons
 
@@ -130,11 +130,11 @@ def test_any_value_in_any_column_harms_no_other(
     """Each message has rows or a reason, and the same ones when it comes alone."""
     values = values_in_columns(MESSAGES // 10, random.Random(f"{seed} {mode} {keeps}"))
 
-    def fate(decoded: DecodedBatch) -> dict[int, list[Any]]:
+    def fate(decoded_batch: DecodedBatch) -> dict[int, list[Any]]:
         outcomes: dict[int, list[Any]] = {}
-        for index, *row in rows_of(decoded):
+        for index, *row in rows_of(decoded_batch):
             outcomes.setdefault(index, []).append(row)
-        reasons = reasons_of(decoded)
+        reasons = reasons_of(decoded_batch)
         assert not outcomes.keys() & reasons.keys()
         return {**outcomes, **{index: [reason] for index, reason in reasons.items()}}
 

@@ -114,23 +114,23 @@ def batch(messages: list[Message]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 
-def outcomes(decoded: DecodedBatch) -> dict[int, Any]:
+def outcomes(decoded_batch: DecodedBatch) -> dict[int, Any]:
     """Return each message's rows or its reason; none for a skipped message."""
-    assert not decoded.decoder_error_count
-    outcomes: dict[int, Any] = dict(reasons_of(decoded))
-    for position, *cells in rows_of(decoded):
+    assert not decoded_batch.decoder_error_count
+    outcomes: dict[int, Any] = dict(reasons_of(decoded_batch))
+    for position, *cells in rows_of(decoded_batch):
         outcomes[position] = (*outcomes.get(position, ()), tuple(cells))
     return outcomes
 
 
-def sums(decoded: list[DecodedBatch]) -> tuple[int, set[str], dict[Any, int]]:
+def sums(decoded_batch: list[DecodedBatch]) -> tuple[int, set[str], dict[Any, int]]:
     """Return the skipped messages of several batches, the tables, and the records by column."""
     columns: dict[Any, int] = {}
-    for part in decoded:
+    for part in decoded_batch:
         for column, sighting in part.drift.items():
             columns[column] = columns.get(column, 0) + sighting.record_count
-    tables = {name for part in decoded for name in part.tables}
-    return sum(part.skipped_count for part in decoded), tables, columns
+    tables = {name for part in decoded_batch for name in part.tables}
+    return sum(part.skipped_count for part in decoded_batch), tables, columns
 
 
 def decoders(rng: random.Random, columns: str, keys: str) -> Iterator[MessageFormat]:

@@ -74,26 +74,26 @@ def test_each_record_at_which_the_decoder_fails_is_quarantined(
     values[7] = "{"
     decoder = Pipeline(FailingDecoder(fail))
     batch = messages(*values, None, topic="shop", partition=3)
-    decoded = decoder.decode(batch)
+    decoded_batch = decoder.decode(batch)
     good = [key for key in range(1000) if key not in poisoned | {7}]
-    assert rows_of(decoded) == [(key, "+I", key, "x") for key in good]
-    assert (decoded.decoder_error_count, decoded.skipped_count) == (4, 1)
-    reasons = reasons_of(decoded)
+    assert rows_of(decoded_batch) == [(key, "+I", key, "x") for key in good]
+    assert (decoded_batch.decoder_error_count, decoded_batch.skipped_count) == (4, 1)
+    reasons = reasons_of(decoded_batch)
     assert list(reasons) == [0, 1, 7, 500, 999]
     assert reasons.pop(7).startswith("is not JSON")
     for reason in reasons.values():
         assert reason.startswith(f"the decoder failed with {named}")
-    bad = decoded.bad.to_pylist()
-    assert [(record["topic"], record["partition"]) for record in bad] == [("shop", 3)] * 5
-    assert bad[3]["value"] == values[500].encode()
+    bad_records = decoded_batch.bad_records.to_pylist()
+    assert [(record["topic"], record["partition"]) for record in bad_records] == [("shop", 3)] * 5
+    assert bad_records[3]["value"] == values[500].encode()
 
 
 def test_a_batch_of_bad_records_and_an_empty_batch_give_no_rows() -> None:
     decoder = Pipeline(FailingDecoder(recursion))
-    decoded = decoder.decode(messages(*[insert(1, POISON.decode())] * 3))
-    assert (decoded.changes.rows.num_rows, decoded.decoder_error_count) == (0, 3)
-    assert decoded.changes.rows.schema == a_format().decode(messages()).changes.rows.schema
-    assert decoder.decode(messages()).bad.num_rows == 0
+    decoded_batch = decoder.decode(messages(*[insert(1, POISON.decode())] * 3))
+    assert (decoded_batch.changes.rows.num_rows, decoded_batch.decoder_error_count) == (0, 3)
+    assert decoded_batch.changes.rows.schema == a_format().decode(messages()).changes.rows.schema
+    assert decoder.decode(messages()).bad_records.num_rows == 0
 
 
 def test_a_decoder_that_fails_at_anything_stops_the_job() -> None:
@@ -118,10 +118,10 @@ def test_the_last_truncate_is_kept_whatever_fails_beside_it() -> None:
     for index in range(5):
         values = [insert(1), event("t"), insert(2), event("t")]
         values.insert(index, insert(3, POISON.decode()))
-        decoded = Pipeline(FailingDecoder(recursion, a_format(options=options))).decode(
+        decoded_batch = Pipeline(FailingDecoder(recursion, a_format(options=options))).decode(
             messages(*values)
         )
-        assert decoded.last_truncate == 3 + (index <= 3)
+        assert decoded_batch.last_truncate == 3 + (index <= 3)
 
 
 @pytest.mark.parametrize("poisoned", [1, 16, 256])
@@ -140,57 +140,61 @@ def test_bad_records_are_found_by_few_decodes(poisoned: int, seed: int) -> None:
 
 def test_errors_are_counted_behind_other_formats_too() -> None:
     failing = FailingDecoder(recursion, a_format(keys=()))
-    last = InsertOnlyStep(quarantines=True, ignores_deletes=True)
+    last = InsertOnlyStep(quarantines_non_inserts=True, ignores_deletes=True)
     decoder = Pipeline(failing, {StepPlace.INSERTS_ONLY: last})
     row = '{"id":3,"v":"x"}'
     values = [insert(1, POISON.decode()), insert(2), event("d", before=row), event("u", after=row)]
-    decoded = decoder.decode(messages(*values))
-    assert (decoded.decoder_error_count, decoded.skipped_count) == (1, 1)
-    assert list(reasons_of(decoded)) == [0, 3]
+    decoded_batch = decoder.decode(messages(*values))
+    assert (decoded_batch.decoder_error_count, decoded_batch.skipped_count) == (1, 1)
+    assert list(reasons_of(decoded_batch)) == [0, 3]
 
 
 def test_columns_are_counted_across_the_halves() -> None:
     """If the decoder fails, the first record with a column keeps its place in the batch."""
     plain, odd = insert(1), '{"op":"c","after":{"id":2,"w":1}}'
-    decoded = Pipeline(FailingDecoder(refused_by_arrow)).decode(
+    decoded_batch = Pipeline(FailingDecoder(refused_by_arrow)).decode(
         messages(plain, insert(9, POISON.decode()), plain, odd, plain, odd)
     )
-    assert decoded.drift == {
+    assert decoded_batch.drift == {
         (DriftKind.UNKNOWN, "w"): Sighting(2, 3),
         (DriftKind.MISSING, "v"): Sighting(2, 3),
     }
 
 
-def failing_step(decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+def failing_step(decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
     if any(POISON in value for value in messages.column("value").to_pylist()):
         recursion()
-    return decoded
+    return decoded_batch
 
 
-def telling_step(decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+def telling_step(decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
     """Tells a column for each message, named by its key."""
-    keys = [row[2] for row in rows_of(decoded)]
+    keys = [row[2] for row in rows_of(decoded_batch)]
     kind = parse_columns("c INT").fields[0].data_type
     columns = [SourceColumn(name=f"c{key}", data_type=kind) for key in keys]
-    return replace(decoded, description=SourceTable(columns=tuple(columns))) if columns else decoded
+    return (
+        replace(decoded_batch, description=SourceTable(columns=tuple(columns)))
+        if columns
+        else decoded_batch
+    )
 
 
 def test_a_record_at_which_a_step_fails_is_quarantined_alone() -> None:
     values = [insert(key) for key in range(100)]
     values[40] = insert(40, POISON.decode())
-    decoded = (
+    decoded_batch = (
         a_format().with_steps({StepPlace.INSERTS_ONLY: failing_step}).decode(messages(*values))
     )
-    assert (decoded.decoder_error_count, len(rows_of(decoded))) == (1, 99)
-    assert reasons_of(decoded)[40].startswith("the decoder failed with RecursionError")
+    assert (decoded_batch.decoder_error_count, len(rows_of(decoded_batch))) == (1, 99)
+    assert reasons_of(decoded_batch)[40].startswith("the decoder failed with RecursionError")
 
 
 def test_the_columns_of_records_beside_a_failing_one_are_kept() -> None:
     steps = {StepPlace.DESCRIBED_COLUMNS: telling_step, StepPlace.INSERTS_ONLY: failing_step}
     values = [insert(1), insert(2, POISON.decode()), insert(3)]
-    decoded = a_format().with_steps(steps).decode(messages(*values))
-    assert decoded.description is not None
-    assert [column.name for column in decoded.description.columns] == ["c1", "c3"]
+    decoded_batch = a_format().with_steps(steps).decode(messages(*values))
+    assert decoded_batch.description is not None
+    assert [column.name for column in decoded_batch.description.columns] == ["c1", "c3"]
 
 
 def test_steps_run_in_the_order_of_their_places() -> None:

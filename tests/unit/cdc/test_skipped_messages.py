@@ -53,7 +53,7 @@ def test_an_unknown_message_is_bad_in_the_table_that_it_names(name: str, documen
     origins = make_source_extractor(name, {}).origins(batch)
     assert [str(table) for table in origins.tables] == ["d.t"]
     assert origins.codes.tolist() == [0]
-    assert a_format("id INT", name=name).decode(batch).bad.num_rows == 1
+    assert a_format("id INT", name=name).decode(batch).bad_records.num_rows == 1
 
 
 @pytest.mark.parametrize("name", ["maxwell-json", "canal-json", "ogg-json", "aws-dms-json"])

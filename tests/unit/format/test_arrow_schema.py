@@ -70,11 +70,11 @@ SYSTEM = [
 
 def test_columns_of_a_data_file() -> None:
     key = ("_KEY_id", "int64", False, 1_073_741_826)
-    assert summary(key_value_file_schema(SCHEMA, thin=False)) == [key, *SYSTEM, *VALUES]
+    assert summary(key_value_file_schema(SCHEMA, is_thin=False)) == [key, *SYSTEM, *VALUES]
 
 
 def test_columns_of_a_thin_data_file() -> None:
-    assert summary(key_value_file_schema(SCHEMA, thin=True)) == [*SYSTEM, *VALUES]
+    assert summary(key_value_file_schema(SCHEMA, is_thin=True)) == [*SYSTEM, *VALUES]
 
 
 def test_columns_of_a_table() -> None:

@@ -59,10 +59,10 @@ def test_entries_are_javas(vector: dict[str, Any], bits: int) -> None:
     meta = DeletionVectorMeta(
         data_file_name="f", offset=1, length=length, cardinality=vector["cardinality"]
     )
-    decoded = decode_deletion_vectors(b"\x01" + java, [meta])["f"]
-    assert decoded == ours
-    assert decoded.is_64 == (bits == 64)
-    assert decoded.positions().tolist() == positions_of(vector)
+    decoded_vector = decode_deletion_vectors(b"\x01" + java, [meta])["f"]
+    assert decoded_vector == ours
+    assert decoded_vector.is_64 == (bits == 64)
+    assert decoded_vector.positions().tolist() == positions_of(vector)
 
 
 def test_a_64_bit_vector_may_have_empty_parts_as_javas_have() -> None:
@@ -73,8 +73,8 @@ def test_a_64_bit_vector_may_have_empty_parts_as_javas_have() -> None:
         body += struct.pack("<i", key) + part.serialize()
     entry = struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
     meta = DeletionVectorMeta(data_file_name="f", offset=1, length=len(entry), cardinality=1)
-    decoded = decode_deletion_vectors(b"\x01" + entry, [meta])["f"]
-    assert decoded.positions().tolist() == [2 * 2**32 + 7]
+    decoded_vector = decode_deletion_vectors(b"\x01" + entry, [meta])["f"]
+    assert decoded_vector.positions().tolist() == [2 * 2**32 + 7]
 
 
 @settings(deadline=None)
@@ -84,15 +84,15 @@ def test_any_vectors_survive_a_file(drawn: list[tuple[bool, set[int]]], target: 
         f"data-{number}": DeletionVector.of_positions(list(rows), bitmap64=is_64)
         for number, (is_64, rows) in enumerate(drawn)
     }
-    decoded: dict[str, DeletionVector] = {}
+    decoded_vectors: dict[str, DeletionVector] = {}
     files = list(encode_deletion_vector_files(vectors, target_size=target))
     for data, metas in files:
-        decoded |= decode_deletion_vectors(data, metas)
+        decoded_vectors |= decode_deletion_vectors(data, metas)
         without_last = data[: metas[-1].offset]
         assert len(without_last) <= target, "a full file would have taken one more vector"
     assert all(len(data) > target for data, _ in files[:-1])
-    assert decoded == vectors
-    for (is_64, rows), vector in zip(drawn, decoded.values(), strict=True):
+    assert decoded_vectors == vectors
+    for (is_64, rows), vector in zip(drawn, decoded_vectors.values(), strict=True):
         assert (vector.is_64, vector.cardinality) == (is_64, len(rows))
         assert vector.positions().tolist() == sorted(rows)
 

@@ -80,7 +80,7 @@ class HandMadeTable:
 
     def __init__(self, path: Path, schema: TableSchema, *, thin: bool) -> None:
         self.path, self.schema, self.thin = path, schema, thin
-        self.file_schema = key_value_file_schema(schema, thin=thin)
+        self.file_schema = key_value_file_schema(schema, is_thin=thin)
         self.tables: list[pa.Table] = []
         self._put("schema/schema-0", encode_schema(schema))
         assert decode_schema(encode_schema(schema)) == schema
@@ -121,7 +121,7 @@ class HandMadeTable:
         data = sink.getvalue()
         footer = pq.read_metadata(io.BytesIO(data))
         directory = partition_path(
-            (day,), self.schema.partition_type, default_name="-", legacy_name=True
+            (day,), self.schema.partition_type, default_name="-", uses_legacy_names=True
         )
         name = f"data-{day}-{bucket}.parquet"
         self._put(f"{directory}/bucket-{bucket}/{name}", data)

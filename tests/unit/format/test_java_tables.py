@@ -56,7 +56,7 @@ class JavaFile:
             deserialize_row(self.entry.partition, self.schema.partition_type.types),
             self.schema.partition_type,
             default_name="__DEFAULT_PARTITION__",
-            legacy_name=True,
+            uses_legacy_names=True,
         )
         bucket = self.table / directory / f"bucket-{self.entry.bucket}"
         return (bucket / self.entry.file.file_name).read_bytes()
@@ -145,7 +145,7 @@ def test_manifests_survive_and_are_described_alike(table: Path) -> None:
 @pytest.mark.parametrize("file", ALL_FILES)
 def test_data_files_have_the_columns_we_expect(file: JavaFile) -> None:
     parquet = pq.ParquetFile(io.BytesIO(file.content))
-    expected = key_value_file_schema(file.schema, thin=False)
+    expected = key_value_file_schema(file.schema, is_thin=False)
     sink = io.BytesIO()
     parquet_writer(sink, expected, file.schema.core_options).close()
     ours = pq.ParquetFile(io.BytesIO(sink.getvalue()))
@@ -160,7 +160,7 @@ def test_data_files_have_the_columns_we_expect(file: JavaFile) -> None:
 
 
 def table_of(file: JavaFile) -> pa.Table:
-    schema = key_value_file_schema(file.schema, thin=False)
+    schema = key_value_file_schema(file.schema, is_thin=False)
     batches = read_batches(io.BytesIO(file.content), schema.names, 1_000)
     return pa.Table.from_batches([conformed_batch(batch, schema) for batch in batches], schema)
 

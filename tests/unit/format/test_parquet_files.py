@@ -36,7 +36,7 @@ def file_schema(columns: str = COLUMNS, *, thin: bool = False) -> pa.Schema:
         options={"bucket": "1"},
         time_ms=0,
     )
-    return key_value_file_schema(table, thin=thin)
+    return key_value_file_schema(table, is_thin=thin)
 
 
 def rows_of(schema: pa.Schema, row_count: int) -> pa.RecordBatch:

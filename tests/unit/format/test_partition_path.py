@@ -29,13 +29,13 @@ def test_directories_are_those_of_java(case: dict[str, Any]) -> None:
     assert serialize_row([value], [data_type]) == partition
     values = deserialize_row(partition, [data_type])
     for legacy, key in ((True, "dir_legacy_name_true_default"), (False, "dir_legacy_name_false")):
-        path = partition_path(values, columns, default_name=DEFAULT, legacy_name=legacy)
+        path = partition_path(values, columns, default_name=DEFAULT, uses_legacy_names=legacy)
         assert path + "/" == case[key]
 
 
 def text_of(type_text: str, value: object, *, legacy: bool) -> str:
     columns = row_type(("p", type_text))
-    path = partition_path((value,), columns, default_name=DEFAULT, legacy_name=legacy)
+    path = partition_path((value,), columns, default_name=DEFAULT, uses_legacy_names=legacy)
     return path.removeprefix("p=").replace("%3A", ":")
 
 
@@ -82,9 +82,9 @@ def test_texts_of_values(type_text: str, value: object, legacy: str, modern: str
 
 def test_several_columns_and_none() -> None:
     columns = row_type(("dt", "STRING"), ("a=b", "INT"))
-    path = partition_path(("x/y", 3), columns, default_name=DEFAULT, legacy_name=True)
+    path = partition_path(("x/y", 3), columns, default_name=DEFAULT, uses_legacy_names=True)
     assert path == "dt=x%2Fy/a%3Db=3"
-    assert partition_path((), row_type(), default_name=DEFAULT, legacy_name=True) == ""
+    assert partition_path((), row_type(), default_name=DEFAULT, uses_legacy_names=True) == ""
 
 
 @pytest.mark.parametrize(

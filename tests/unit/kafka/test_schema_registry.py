@@ -92,18 +92,18 @@ def beside_good_ones(registry: Registry, *strange: bytes) -> tuple[DecodedBatch,
     """Decodes strange messages with a good one before and after; those two are rows."""
     good = encoded(registry.add(GOOD), GOOD, CHANGE)
     messages = batch(good, *strange, good)
-    decoded = avro(registry).decode(messages)
-    assert [position for position, *_ in rows_of(decoded)] == [0, len(strange) + 1]
+    decoded_batch = avro(registry).decode(messages)
+    assert [position for position, *_ in rows_of(decoded_batch)] == [0, len(strange) + 1]
     source = AvroSourceExtractor(SchemaRegistry((registry.url,)))
     origins = source.origins(messages)
     assert [origins.codes[0], origins.codes[-1]] == [0, 0]
     source.change_times(messages)
     assert source.describe(messages, MappingOptions()) is not None
     source.versions(messages, MappingOptions())
-    reasons = reasons_of(decoded)
+    reasons = reasons_of(decoded_batch)
     assert reasons.keys() == set(range(1, len(strange) + 1))
-    assert decoded.decoder_error_count == 0
-    return decoded, reasons
+    assert decoded_batch.decoder_error_count == 0
+    return decoded_batch, reasons
 
 
 def test_schemas_of_other_kinds_refuse_their_messages_alone(registry: Registry) -> None:
@@ -277,10 +277,13 @@ def test_random_schemas_and_bytes_end_nothing(registry: Registry, seed: int) -> 
         strange.append(named(number, body if rng.random() < 0.5 else rng.randbytes(30)))
     good = encoded(registry.add(GOOD), GOOD, CHANGE)
     messages = batch(good, *strange, good)
-    decoded = avro(registry).decode(messages)
-    rows = [position for position, *_ in rows_of(decoded)]
+    decoded_batch = avro(registry).decode(messages)
+    rows = [position for position, *_ in rows_of(decoded_batch)]
     assert {0, len(strange) + 1} <= set(rows)
-    assert len(set(rows)) + decoded.bad.num_rows + decoded.skipped_count == messages.num_rows
+    assert (
+        len(set(rows)) + decoded_batch.bad_records.num_rows + decoded_batch.skipped_count
+        == messages.num_rows
+    )
     source = AvroSourceExtractor(SchemaRegistry((registry.url,)))
     assert len(source.origins(messages).codes) == messages.num_rows
     source.change_times(messages)

@@ -87,8 +87,8 @@ def test_the_last_value_of_each_key_that_is_not_null(rows: Rows) -> None:
     window = sorted_window(batch_of(rows), LAYOUT)
     order = window.order
     assert order is not None
-    valid = window.batch["v"].is_valid().to_numpy(zero_copy_only=False)[order]
-    places = np.where(valid, np.arange(len(order)), -1)
+    is_valid = window.batch["v"].is_valid().to_numpy(zero_copy_only=False)[order]
+    places = np.where(is_valid, np.arange(len(order)), -1)
     last = np.maximum.reduceat(places, window.key_starts(LAYOUT))
     chosen = pa.array(order[last], mask=last < 0)
     assert window.batch["v"].take(chosen).to_pylist() == [

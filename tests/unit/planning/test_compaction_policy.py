@@ -46,18 +46,18 @@ def test_a_choice_stays_within_its_limits_and_is_the_same_again(
 ) -> None:
     choice = choose_rules(sizes, table, fixed, freshness)
     rules = choice.rules
-    if fixed.trigger:
+    if fixed.fixes_trigger:
         assert rules.run_count_trigger == table.run_count_trigger
     else:
         assert 2 <= rules.run_count_trigger <= freshness - SPARE_RUNS
-    ratios = (table.size_ratio,) if fixed.size_ratio else (*SIZE_RATIOS, table.size_ratio)
+    ratios = (table.size_ratio,) if fixed.fixes_size_ratio else (*SIZE_RATIOS, table.size_ratio)
     assert rules.size_ratio in ratios
     percents = (table.max_size_amplification_percent,)
     assert rules.max_size_amplification_percent in (
-        percents if fixed.amplification else (*AMPLIFICATIONS, *percents)
+        percents if fixed.fixes_amplification else (*AMPLIFICATIONS, *percents)
     )
     if table.run_count_trigger <= freshness - SPARE_RUNS:
-        assert choice.writes <= choice.writes_before * 1.1
+        assert choice.write_amplification <= choice.write_amplification_before * 1.1
     assert choose_rules(sizes, table, fixed, freshness) == choice
     assert choose_rules(sizes, table, fixed, freshness, choice) == choice
     assert not is_due(choice, sizes)
@@ -82,6 +82,6 @@ def test_a_simulation_writes_each_byte_once_at_least_and_keeps_to_the_trigger(
     rules: UniversalCompaction, size: int, num_levels: int
 ) -> None:
     for updates in (True, False):
-        cost = simulate(rules, num_levels, size, count_max=2 * size, updates=updates)
-        assert cost.writes >= 1
+        cost = simulate(rules, num_levels, size, count_max=2 * size, has_updates=updates)
+        assert cost.write_amplification >= 1
         assert 1 <= cost.runs <= rules.run_count_trigger + 1

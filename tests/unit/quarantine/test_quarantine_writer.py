@@ -33,11 +33,11 @@ def test_a_record_is_kept_as_it_came(tmp_path: Path) -> None:
     folder = tmp_path / "not" / "yet"
     micros = 1_709_251_199_123_456  # as a float of seconds its milliseconds would be 122
     stamp = pa.array([micros, None], pa.timestamp("us", "UTC"))
-    bad = records(
+    bad_records = records(
         {"partition": 3, "offset": 7, "key": b"k", "value": '{"é": "\u2028\n'.encode()},
         {"key": None, "value": b"\xff\x00"},
     ).set_column(3, BAD_RECORD_SCHEMA.field("timestamp"), stamp)
-    QuarantineWriter(local(folder), None).write(12, bad)
+    QuarantineWriter(local(folder), None).write(12, bad_records)
     assert [file.name for file in folder.iterdir()] == ["epoch-12.jsonl"]
     assert lines_of(folder / "epoch-12.jsonl") == [
         {
@@ -102,11 +102,11 @@ def test_without_a_quarantine_the_first_one_stops_the_job() -> None:
 
 
 def test_the_summary_of_an_epochs_bad_records(tmp_path: Path) -> None:
-    bad = records(
+    bad_records = records(
         {"partition": 2, "offset": 7, "reason": "is empty"}, {"reason": "column 'v' is wrong"},
         {"reason": "is not JSON: why"},
     )  # fmt: skip
-    written = QuarantineWriter(local(tmp_path), None).write(4, bad)
+    written = QuarantineWriter(local(tmp_path), None).write(4, bad_records)
     assert written == QuarantineReport(
         file=f"{tmp_path}/epoch-4.jsonl",
         first_text="topic t, partition 2, offset 7: is empty",

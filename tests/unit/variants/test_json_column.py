@@ -52,19 +52,23 @@ BROKEN = [
 def both_ways(texts: Sequence[str | None]) -> tuple[pa.Array, list[bool]]:
     """The values of machine code, and what failed, after a comparison with the other way."""
     column = pa.array(texts, pa.string())
-    quick, slow = (variants_of(column, compiled=is_compiled) for is_compiled in (True, False))
-    failed = [
+    quick, slow = (
+        variants_of(column, uses_machine_code=is_compiled) for is_compiled in (True, False)
+    )
+    failure_masks = [
         [False] * len(texts) if mask is None else mask.tolist() for mask in (quick[1], slow[1])
     ]
-    for text, value, other, *has_failed in zip(texts, quick[0], slow[0], *failed, strict=True):
+    for text, value, other, *has_failed in zip(
+        texts, quick[0], slow[0], *failure_masks, strict=True
+    ):
         assert (value.as_py(), has_failed[0]) == (other.as_py(), has_failed[1]), text
-    return quick[0], failed[0]
+    return quick[0], failure_masks[0]
 
 
 @pytest.mark.slow
 def test_documents_are_what_they_were() -> None:
-    values, failed = both_ways([*DOCUMENTS, None])
-    assert not any(failed)
+    values, failure_mask = both_ways([*DOCUMENTS, None])
+    assert not any(failure_mask)
     assert values[-1].as_py() is None
     for document, text in zip(DOCUMENTS, variant_texts(values).to_pylist(), strict=False):
         number = float if re.search(r"[0-9]{39}", document) else Decimal  # else a double holds it
@@ -77,8 +81,8 @@ def test_documents_are_what_they_were() -> None:
 def test_a_text_that_is_not_a_document_fails_alone() -> None:
     """The batch has good documents too, of which one has the names of another."""
     texts = [text for broken in BROKEN for text in (broken, DOCUMENTS[0], DOCUMENTS[0])]
-    values, failed = both_ways(texts)
-    assert failed == [True, False, False] * len(BROKEN)
+    values, failure_mask = both_ways(texts)
+    assert failure_mask == [True, False, False] * len(BROKEN)
     assert values.null_count == len(BROKEN)
 
 
@@ -109,14 +113,16 @@ def test_random_documents_are_encoded_alike(seed: int) -> None:
             text if rng.random() < 0.8 else text[: rng.randrange(len(text) + 1)] + '"'
             for text in texts
         ]
-        values, failed = both_ways([*cut])
-        assert [value.is_valid for value in values] == [not has_failed for has_failed in failed]
+        values, failure_mask = both_ways([*cut])
+        assert [value.is_valid for value in values] == [
+            not has_failed for has_failed in failure_mask
+        ]
 
 
 def test_a_column_is_encoded_in_parts() -> None:
     texts: list[str | None] = [json.dumps({"n": number, "t": "x" * 1000}) for number in range(2500)]
-    values, failed = both_ways(texts)
-    assert not any(failed)
+    values, failure_mask = both_ways(texts)
+    assert not any(failure_mask)
     assert json.loads(variant_texts(values[2400:2401])[0].as_py())["n"] == 2400
     sliced, _ = variants_of(pa.array(texts, pa.string()).slice(7, 3))
     assert sliced.equals(values[7:10])

@@ -134,7 +134,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
     return CompactionSettings(
         table=table,
         partition_filter=partition_filter,
-        full=not (args.minor or args.follow),
+        is_full=not (args.minor or args.follow),
         follow=args.follow,
         spark_settings=spark_settings,
         metrics_port=metrics_port,

@@ -55,11 +55,11 @@ class DebeziumConverter:
         """Return keys (null without a primary key) and values of the messages, as strings."""
         rows = batch.rows
         kinds = pc.index_in(rows.column(ROW_KIND_NAME), value_set=_ROW_KINDS).to_numpy()
-        pairs = self._pairs(rows, kinds)
-        row_indices = np.flatnonzero(~_is_second_of_pair(pairs))
+        begins_pair = self._pairs(rows, kinds)
+        row_indices = np.flatnonzero(~_is_second_of_pair(begins_pair))
         texts = _row_texts(rows, [name for name in rows.schema.names if name != ROW_KIND_NAME])
         nulls = pa.nulls(len(row_indices), pa.string())
-        is_pair = pairs[row_indices]
+        is_pair = begins_pair[row_indices]
         is_old = kinds[row_indices] & 1 == 1  # -U is 1, and -D is 3
         own_texts = texts.take(pa.array(row_indices))
         next_indices = pa.array(np.minimum(row_indices + 1, len(kinds) - 1))
@@ -107,10 +107,10 @@ class DebeziumConverter:
         return f'","ts_ms":{batch.commit_time_ms},"source":{orjson.dumps(source).decode()}}}'
 
 
-def _is_second_of_pair(pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _is_second_of_pair(begins_pair: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Mark the +U rows that belong to a pair, and so have no separate message."""
-    is_second = np.zeros_like(pairs)
-    is_second[1:] = pairs[:-1]
+    is_second = np.zeros_like(begins_pair)
+    is_second[1:] = begins_pair[:-1]
     return is_second
 
 

@@ -170,7 +170,7 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
         with summed_database(_database_to_compare(args, job_tables)) as database:
             return exit_code(_compare_job(args, job_tables, database, wait_s, progress))
     table = named_table(args.table)
-    check_readable(table, merges=True)
+    check_readable(table, merges_rows=True)
     if not args.source.startswith(JDBC):
         sides = table_sides(table, args.source, named_table)
         return exit_code(_compare(args, table, sides, progress))
@@ -230,7 +230,7 @@ def _compare_job(
     if args.table is not None:
         table = open_named_job_table(args.table, job_tables, str(args.conf))
         own_source = finder.own_source_of(table, args.source_table)
-        check_readable(table, merges=True)
+        check_readable(table, merges_rows=True)
         sides = database_sides(table, database, own_source, wait_s)
         return set(_compare(args, table, sides, progress))
     kinds_by_table: dict[str, set[FindingKind]] = {}
@@ -240,7 +240,7 @@ def _compare_job(
         name = path.rpartition("/")[2]
         try:
             table = open_job_table(job_tables, path)
-            check_readable(table, merges=True)
+            check_readable(table, merges_rows=True)
             summed_source = finder.source_of(table)
             if summed_source is None:
                 foreign_names.append(name)

@@ -74,4 +74,4 @@ def first_compactions(settings: CompactionSettings) -> list[DueCompaction]:
         return [due_compaction(settings.table, request) for request in plan_sorting(settings)]
     snapshot = settings.table.snapshots.latest()
     buckets = settings.partition_filter.buckets(settings.table, snapshot)
-    return due_compactions(settings.table, snapshot, buckets, full=settings.full)
+    return due_compactions(settings.table, snapshot, buckets, is_full=settings.is_full)

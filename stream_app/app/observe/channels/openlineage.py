@@ -219,7 +219,7 @@ class LineageSender(JobListener):
     def on_epoch(self, table: str, report: EpochReport) -> None:
         """Add a table's report of an epoch."""
         with self._lock:
-            if not report.skipped and table in self._changes_of_tables:
+            if not report.is_skipped and table in self._changes_of_tables:
                 self._changes_of_tables[table].add(report)
                 self._has_unsent_changes = True
 

@@ -79,7 +79,7 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
             "stream_app.table": table,
             "stream_app.messages": counts.messages,
             "stream_app.changes": counts.changes,
-            "stream_app.bad_records": counts.bad,
+            "stream_app.bad_records": counts.bad_records,
             "stream_app.files": report.file_count,
             "stream_app.bytes": report.bytes,
         }
@@ -172,7 +172,7 @@ class EpochTracer(JobListener):
 
     def on_epoch(self, table: str, report: EpochReport) -> None:
         """Add a table's part to the trace of the epoch."""
-        if report.skipped:
+        if report.is_skipped:
             return
         with self._lock:
             if self._open_epoch is None or self._open_epoch.epoch != report.epoch:

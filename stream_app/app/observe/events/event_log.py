@@ -126,7 +126,7 @@ class EventLog:
     def on_epoch(self, report: EpochReport) -> None:
         """Report a committed epoch."""
         offsets = report.counts.last_offsets()
-        seconds = {} if report.skipped else rounded_parts(report.durations)
+        seconds = {} if report.is_skipped else rounded_parts(report.durations)
         with logging_about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
             self._report_epoch(report)
         self.listeners.call(lambda listener: listener.on_epoch(self._name, report))
@@ -134,7 +134,7 @@ class EventLog:
     def _report_epoch(self, report: EpochReport) -> None:
         """Count an epoch in the metrics, log it with its warnings, and write its event."""
         self._update_metrics(lambda metrics: metrics.count_epoch(report))
-        if report.skipped:
+        if report.is_skipped:
             _LOG.info("%sepoch %d: in the table already", self._prefix, report.epoch)
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
             return
@@ -151,7 +151,7 @@ class EventLog:
             counts.changes,
             seconds,
             counts.messages / seconds if seconds else 0,
-            counts.bad,
+            counts.bad_records,
             counts.skipped,
             report.file_count,
             report.bucket_count,

@@ -80,7 +80,7 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
         "skipped": False,
         "messages": counts.messages,
         "changes": counts.changes,
-        "bad": counts.bad,
+        "bad": counts.bad_records,
         "decoder_errors": counts.decoder_errors,
         "skipped_messages": counts.skipped,
         **quarantined_event(report.quarantine_report),

@@ -230,7 +230,7 @@ class JobMetrics:
 
     def count_epoch(self, report: EpochReport) -> None:
         """Count a committed epoch."""
-        if report.skipped:
+        if report.is_skipped:
             return
         counts = report.counts
         for name, count in (
@@ -239,7 +239,7 @@ class JobMetrics:
             ("messages", counts.messages),
             ("changes", counts.changes),
             ("skipped_messages", counts.skipped),
-            ("bad_records", counts.bad),
+            ("bad_records", counts.bad_records),
             ("decoder_errors", counts.decoder_errors),
         ):
             self._counters[name].labels(self.label).inc(count)

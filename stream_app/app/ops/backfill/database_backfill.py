@@ -191,10 +191,10 @@ class _DifferingRows:
         hashed_rows: HashedRows = Counter()
         pipeline = first_load_pipeline(self.backfill.job_tables, self.backfill.table)
         for messages in self._messages():
-            decoded = pipeline.decode(messages)
-            if decoded.bad.num_rows:
-                self.problem = self.problem or decoded.bad.column("reason")[0].as_py()
-            rows = decoded.changes.rows
+            decoded_batch = pipeline.decode(messages)
+            if decoded_batch.bad_records.num_rows:
+                self.problem = self.problem or decoded_batch.bad_records.column("reason")[0].as_py()
+            rows = decoded_batch.changes.rows
             texts = key_texts(rows, self.table_side.keys).to_pylist()
             high_hashes, low_hashes = (
                 lane.tolist() for lane in row_hashes(rows, self.table_side.columns)

@@ -137,7 +137,9 @@ class TableChanges:
             *(stored_state.buckets if self.is_whole else ()),
         }
         for bucket in sorted(buckets):
-            expected = self._in_scope(self.source_check.source_rows.rows(bucket, keep_deletes=True))
+            expected = self._in_scope(
+                self.source_check.source_rows.rows(bucket, keeps_deletes=True)
+            )
             stored_rows = self._in_scope(stored_state.rows(bucket))
             for row_differences in differences(
                 self.source_check.compared_table.layout(), stored_rows, expected

@@ -102,7 +102,7 @@ def _replay_of_records(
         job_commit_user=epoch_log.query_id(),
         message_format=replace(settings, left_out_steps=LEFT_OUT_BY_REPLAY).pipeline(),
         unfiltered_format=replace(
-            settings, left_out_steps=LEFT_OUT_OF_LATER_CHANGES, restores=True
+            settings, left_out_steps=LEFT_OUT_OF_LATER_CHANGES, restores_values=True
         ).pipeline(),
         read_range=read_range,
         evolution_rules=settings.evolution_rules,

@@ -71,11 +71,11 @@ class LaterChangeCheck:
         start = pc.min(offsets).as_py() + 1
         for batch in self.read_range(kafka_partition, start, self.ends[kafka_partition]):
             messages = self._without_unresolved(kafka_partition, batch)
-            decoded = self._decode(kafka_partition, messages)
-            if decoded.last_truncate is not None:
-                emptied_at = messages.column("offset")[decoded.last_truncate]
+            decoded_batch = self._decode(kafka_partition, messages)
+            if decoded_batch.last_truncate is not None:
+                emptied_at = messages.column("offset")[decoded_batch.last_truncate]
                 is_overtaken |= bools_of(pc.less(offsets, emptied_at))
-            later_keys = self._changes(messages, decoded)
+            later_keys = self._changes(messages, decoded_batch)
             if self.merges_by_key and later_keys.num_rows:
                 newest_changes = later_keys.group_by(self.primary_keys).aggregate(
                     [(_OFFSET, "max")]
@@ -98,22 +98,22 @@ class LaterChangeCheck:
 
     def _decode(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages whose changes the table has already."""
-        decoded = self.message_format.decode(messages)
-        if decoded.bad.num_rows:
+        decoded_batch = self.message_format.decode(messages)
+        if decoded_batch.bad_records.num_rows:
             topic, partition_number = kafka_partition
             raise UsageError(
                 "a message after the record cannot be decoded "
-                f"({decoded.bad.column('reason')[0]}), so it is not certain which rows have newer "
-                "changes",
+                f"({decoded_batch.bad_records.column('reason')[0]}), so it is not certain which "
+                "rows have newer changes",
                 where=f"topic {topic}, partition {partition_number}, offset "
-                f"{decoded.bad.column('offset')[0]}",
+                f"{decoded_batch.bad_records.column('offset')[0]}",
                 fix="give the job the configuration with which it has read that message",
             )
-        return decoded
+        return decoded_batch
 
-    def _changes(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> pa.Table:
+    def _changes(self, messages: pa.RecordBatch, decoded_batch: DecodedBatch) -> pa.Table:
         """Return the key and the message's offset of each row in these messages."""
-        changes = decoded.changes
+        changes = decoded_batch.changes
         message_offsets = messages.column("offset").take(pa.array(changes.message_indices))
         keys = [changes.rows.column(name) for name in self.primary_keys]
         return pa.table([*keys, message_offsets], [*self.primary_keys, _OFFSET])

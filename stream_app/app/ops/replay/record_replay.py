@@ -227,12 +227,17 @@ class RecordReplay:
         outcomes: list[_RecordAndOutcome] = []
         bad_records: list[_BadRecord] = []
         for kafka_partition, records in _by_partition(ready_records).items():
-            decoded = self.message_format.decode(as_messages(records))
-            self._check_tables(decoded.tables)
-            self._check_columns(decoded.description, kafka_partition)
-            bad_columns = (decoded.bad.column(name).to_pylist() for name in ("offset", "reason"))
+            decoded_batch = self.message_format.decode(as_messages(records))
+            self._check_tables(decoded_batch.tables)
+            self._check_columns(decoded_batch.description, kafka_partition)
+            bad_columns = (
+                decoded_batch.bad_records.column(name).to_pylist() for name in ("offset", "reason")
+            )
             reasons = dict(zip(*bad_columns, strict=True))
-            message_indices, rows = decoded.changes.message_indices, decoded.changes.rows
+            message_indices, rows = (
+                decoded_batch.changes.message_indices,
+                decoded_batch.changes.rows,
+            )
             is_fresh = np.ones(len(message_indices), np.bool_)
             if self.truncate_empties or merges_by_key:
                 offsets = np.array([record.offset for record in records], np.int64)[message_indices]

@@ -73,12 +73,12 @@ class Omissions:
             "give the table's job a new checkpoint",
         )
 
-    def add_batch(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> None:
+    def add_batch(self, messages: pa.RecordBatch, decoded_batch: DecodedBatch) -> None:
         """Record the bad records and the column drift in a decoded batch of messages."""
         self._note_key_names(messages)
-        if decoded.bad.num_rows:
-            self.add_bad(decoded.bad)
-        for column, sighting in decoded.drift.items():
+        if decoded_batch.bad_records.num_rows:
+            self.add_bad(decoded_batch.bad_records)
+        for column, sighting in decoded_batch.drift.items():
             place = _place(messages, sighting.first_index)
             located = RecordSighting(sighting.record_count, *place)
             earlier_sighting = self._columns.get(column)
@@ -86,11 +86,11 @@ class Omissions:
                 located if earlier_sighting is None else earlier_sighting.plus(located)
             )
 
-    def add_bad(self, bad: pa.RecordBatch) -> None:
+    def add_bad(self, bad_records: pa.RecordBatch) -> None:
         """Count bad records, at least one, in columns of `BAD_RECORD_SCHEMA`."""
-        self._reasons.update(reason_counts(bad.column("reason").to_pylist()))
-        reason = bad.column("reason")[0].as_py()
-        self._first_bad = self._first_bad or f"{_place_text(*_place(bad, 0))}: {reason}"
+        self._reasons.update(reason_counts(bad_records.column("reason").to_pylist()))
+        reason = bad_records.column("reason")[0].as_py()
+        self._first_bad = self._first_bad or f"{_place_text(*_place(bad_records, 0))}: {reason}"
 
     @property
     def bad_record_summary(self) -> tuple[int, str]:

@@ -66,13 +66,13 @@ class SourceReplay:
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
         """Decode messages of the table, which arrive in offset order for each Kafka partition."""
-        decoded = self._pipeline.decode(messages)
-        self._omissions.add_batch(messages, decoded)
-        changes = decoded.changes
-        if decoded.last_truncate is not None:  # the source truncated its table
+        decoded_batch = self._pipeline.decode(messages)
+        self._omissions.add_batch(messages, decoded_batch)
+        changes = decoded_batch.changes
+        if decoded_batch.last_truncate is not None:  # the source truncated its table
             self._buffer, self.buffered_row_count = [], 0
             self._source_check.source_rows.empty()
-            changes = changes.changes_after(decoded.last_truncate)
+            changes = changes.changes_after(decoded_batch.last_truncate)
         rows = with_messages(changes, messages)
         self._buffer.append(rows)
         self.buffered_row_count += rows.num_rows
@@ -104,7 +104,7 @@ def source_replay_pipeline(
         schema=table.schema,
         left_out_steps=LEFT_OUT_BY_CHECK,
         source_filter=None if source_filter == EVERY_SOURCE else source_filter,
-        restores=True,
+        restores_values=True,
         keeps_update_before=False,
         column_times=functools.partial(column_times, table),
     ).pipeline()

@@ -160,7 +160,7 @@ class Comparison:
                 fix,
             )
         else:
-            check_readable(table, merges=True)
+            check_readable(table, merges_rows=True)
             for topic in sorted(set(source_config.topic_names) - {topic for topic, _ in ends}):
                 problem = f"the topic {topic} was not read by the table's job"
                 omissions.add(problem, "let the job read it")

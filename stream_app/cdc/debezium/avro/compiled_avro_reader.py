@@ -71,23 +71,23 @@ def avro_images(
     """
     before_at, after_at = image_indices
     ops = ops_of(texts.ops, OPS_OF_LETTERS)
-    suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
-    for wire in wire_columns:
-        if wire.suspects.any():
-            is_suspect = np.append(wire.suspects, False)  # for images at -1
-            suspects = suspects | is_suspect[before_at] | is_suspect[after_at]
+    is_suspect = lacks_image(ops, before_at >= 0, after_at >= 0)
+    for column in wire_columns:
+        if column.is_suspect.any():
+            is_suspect_image = np.append(column.is_suspect, False)  # for images at -1
+            is_suspect = is_suspect | is_suspect_image[before_at] | is_suspect_image[after_at]
     images = StackedImages(
         ops=ops,
         before_at=before_at,
         after_at=after_at,
-        json_kinds=[wire.json_kind for wire in wire_columns],
-        columns=[wire.values for wire in wire_columns],
-        suspects=suspects,
+        json_kinds=[column.json_kind for column in wire_columns],
+        columns=[column.values for column in wire_columns],
+        is_suspect=is_suspect,
         table_names=texts.tables,
     )
     is_whole = bools_of(pc.is_in(texts.connectors, pa.array(WHOLE_IMAGES)))
     return AvroImages(
-        is_parsed, ParsedImages(images, is_whole), [wire.reading for wire in wire_columns]
+        is_parsed, ParsedImages(images, is_whole), [column.reading for column in wire_columns]
     )
 
 

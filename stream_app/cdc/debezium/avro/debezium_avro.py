@@ -233,11 +233,11 @@ class DebeziumAvro(DebeziumJson):
         images, image_rows, questions = decode_images(
             parsed_images.images, parsed_images.readings, self._settings, is_flat=False
         )
-        drift = self._drift_sightings(schema_plan.drift, images.has_after, ~image_rows.suspects)
+        drift = self._drift_sightings(schema_plan.drift, images.has_after, ~image_rows.is_suspect)
         result = ColumnarResult(image_rows, questions, drift)
         outcome.add_columnar(result, message_indices[parsed_images.is_parsed])
         is_undecoded = ~parsed_images.is_parsed
-        is_undecoded[parsed_images.is_parsed] = image_rows.suspects
+        is_undecoded[parsed_images.is_parsed] = image_rows.is_suspect
         return is_undecoded
 
     def _images(

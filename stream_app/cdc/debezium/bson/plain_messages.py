@@ -157,13 +157,13 @@ class _MessageRewriter:
             if columns is None:
                 self._rewrite_one_by_one(part, part_indices)
                 continue
-            texts, suspects = _rewrite_together(
+            texts, is_suspect = _rewrite_together(
                 columns, self.keys.take(pa.array(part_indices)), self.typed_columns
             )
             self.parts.append(
-                (part_indices[~suspects], texts.filter(pa.array(~suspects)).cast(pa.binary()))
+                (part_indices[~is_suspect], texts.filter(pa.array(~is_suspect)).cast(pa.binary()))
             )
-            self._rewrite_one_by_one(part.filter(pa.array(suspects)), part_indices[suspects])
+            self._rewrite_one_by_one(part.filter(pa.array(is_suspect)), part_indices[is_suspect])
 
     def _rewrite_one_by_one(self, values: pa.Array, message_indices: Int32s) -> None:
         """Step 2: rewrite each of these messages."""
@@ -188,16 +188,16 @@ def _rewrite_together(
     """
     op, before, after, source = fields
     connector, db, collection, time = children_of(source)
-    suspects = ~bools_of(pc.is_in(op, CHANGE_OPS)) | ~valid_of(source)
+    is_suspect = ~bools_of(pc.is_in(op, CHANGE_OPS)) | ~valid_of(source)
     images = []
     for image in (before, after):
         plain_texts, is_unreadable = plain_documents(image, typed_columns)
         documents = plain_texts.cast(pa.binary()).fill_null(b"{}")
-        suspects |= is_unreadable | ~looks_like_object(documents) | are_too_deep(documents)
+        is_suspect |= is_unreadable | ~looks_like_object(documents) | are_too_deep(documents)
         images.append(plain_texts)
     names = [_quote(name) for name in (connector, db, collection)]
     is_bare_delete = bools_of(pc.equal(op, "d")) & ~valid_of(before)
-    suspects |= is_bare_delete & ~valid_of(keys)
+    is_suspect |= is_bare_delete & ~valid_of(keys)
     old_images = pc.if_else(pa.array(is_bare_delete), keys.cast(pa.string()), images[0])
     texts = pc.binary_join_element_wise(
         '{"before":', pc.fill_null(old_images, "null"),
@@ -208,7 +208,7 @@ def _rewrite_together(
         ',"table":', names[2],
         '},"op":"', op, '"}', "",
     )  # fmt: skip
-    return texts, suspects | ~valid_of(texts)
+    return texts, is_suspect | ~valid_of(texts)
 
 
 def _quote(names: pa.Array) -> pa.Array:
@@ -280,8 +280,8 @@ def _plain_keys(keys: pa.Array, typed_columns: Mapping[str, TypedColumn]) -> pa.
             pa.nulls(int(may_be_parsed.sum()), pa.string()) if id_columns is None else id_columns[0]
         )
         key_documents = pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", "")
-        plain_texts, suspects = plain_documents(key_documents, typed_columns)
-        is_scalar = bools_of(pc.match_substring_regex(plain_texts, _SCALAR_KEY)) & ~suspects
+        plain_texts, is_suspect = plain_documents(key_documents, typed_columns)
+        is_scalar = bools_of(pc.match_substring_regex(plain_texts, _SCALAR_KEY)) & ~is_suspect
         key_texts = plain_texts.cast(pa.binary())
         parsed_indices = np.flatnonzero(may_be_parsed)
         parts.append(

@@ -245,7 +245,7 @@ def _result_by_hashes(
     )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        hashes = np.where(image_rows.suspects, 0, drift_hashes.hashes)
+        hashes = np.where(image_rows.is_suspect, 0, drift_hashes.hashes)
         drift = _drift_of(values, DriftHashes(drift_hashes.indices, hashes), settings.policy)
     return ColumnarResult(image_rows, questions, drift)
 

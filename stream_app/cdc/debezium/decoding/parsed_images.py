@@ -100,16 +100,16 @@ def decode_images(
         has_old_values=has_old_values,
     )
     image_rows = rows_of_images(images, readings, settings.row_rules)  # step 2
-    questions = _questions(parsed_images, image_rows.suspects, settings.key_rules)  # step 3
+    questions = _questions(parsed_images, image_rows.is_suspect, settings.key_rules)  # step 3
     return images, image_rows, questions
 
 
-def _questions(parsed_images: ParsedImages, suspects: Bools, rules: KeyRules) -> KeyQuestions:
+def _questions(parsed_images: ParsedImages, is_suspect: Bools, rules: KeyRules) -> KeyQuestions:
     images = parsed_images.images
     questions = questions_of(rules, images.ops, images.has_before, parsed_images.is_whole)
     if not parsed_images.has_op and rules.primary_key:
         questions[images.ops == CREATE] = KeyQuestion.UPSERT
-    questions[suspects] = KeyQuestion.NONE
+    questions[is_suspect] = KeyQuestion.NONE
     return questions
 
 
@@ -136,7 +136,7 @@ def framed_images(
         after_at=after_at,
         json_kinds=shape.json_kinds,
         columns=columns,
-        suspects=lacks_image(ops, before_at >= 0, after_at >= 0),
+        is_suspect=lacks_image(ops, before_at >= 0, after_at >= 0),
         table_names=[known_texts(frames, codes, name) for name in TABLE_FIELDS]
         if settings.reads_tables
         else (),
@@ -166,17 +166,17 @@ def flat_images(
     """
     readings = shape.readings
     ops: Ops = np.full(len(values), CREATE, np.uint8)
-    suspects: Bools = np.zeros(len(values), np.bool_)
+    is_suspect: Bools = np.zeros(len(values), np.bool_)
     has_op = texts[OP_FIELD].null_count < len(values)
     if has_op:
         ops = ops_of(texts[OP_FIELD], OPS_OF_LETTERS)
-        suspects = ops == 0
+        is_suspect = ops == 0
     else:
         # Without an op, a marker of the transaction topic could pass for a row with its "id".
-        suspects = bools_of(pc.match_substring(values, '"data_collections":'))
+        is_suspect = bools_of(pc.match_substring(values, '"data_collections":'))
         if HEARTBEAT_FIELDS.issuperset(reading.name for reading in readings if reading.is_key):
-            suspects |= _may_lack_row(values, columns, readings)
-    suspects |= _may_be_envelopes(values, texts.get(ENVELOPE_OP))
+            is_suspect |= _may_lack_row(values, columns, readings)
+    is_suspect |= _may_be_envelopes(values, texts.get(ENVELOPE_OP))
     is_deleted = bools_of(pc.equal(texts[DELETED_FIELD], "true"))
     ops = np.where(is_deleted, np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
@@ -187,7 +187,7 @@ def flat_images(
         after_at=np.where(is_delete, -1, image_indices),
         json_kinds=shape.json_kinds,
         columns=columns,
-        suspects=suspects,
+        is_suspect=is_suspect,
         table_names=[texts[name] for name in FLAT_FIELDS] if settings.reads_tables else (),
     )
     return ParsedImages(images, np.zeros(len(values), np.bool_), has_op=has_op)
@@ -208,9 +208,9 @@ def _may_lack_row(
     values: pa.Array, columns: Sequence[pa.Array], readings: tuple[ColumnReading, ...]
 ) -> Bools:
     """Return the mask of messages without a proven row, such as heartbeats."""
-    suspects = bools_of(pc.match_substring(values, '"databaseName":'))
+    is_suspect = bools_of(pc.match_substring(values, '"databaseName":'))
     has_value: Bools = np.zeros(len(values), np.bool_)
     for reading, column in zip(readings, columns, strict=True):
         if reading.name not in HEARTBEAT_FIELDS:
             has_value |= valid_of(column)
-    return suspects | ~has_value
+    return is_suspect | ~has_value

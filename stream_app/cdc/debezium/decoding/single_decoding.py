@@ -106,6 +106,6 @@ def _restore_unchanged(
 def _is_unchanged(placeholder: Placeholder, reading: ColumnReading, cell: Cell) -> bool:
     json_kind, text = cell
     if json_kind is JsonKind.STRING:
-        return placeholder.is_value(reading, text, nested=False)
+        return placeholder.is_value(reading, text, is_nested=False)
     is_nested = json_kind in (JsonKind.ARRAY, JsonKind.OBJECT)
-    return is_nested and placeholder.is_value(reading, text, nested=True)
+    return is_nested and placeholder.is_value(reading, text, is_nested=True)

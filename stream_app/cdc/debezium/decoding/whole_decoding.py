@@ -97,7 +97,7 @@ def _result_by_names(
     )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        drift = _find_drift(values, named_parts, images, image_rows.suspects, settings.policy)
+        drift = _find_drift(values, named_parts, images, image_rows.is_suspect, settings.policy)
     return ColumnarResult(image_rows, questions, drift)
 
 
@@ -116,12 +116,12 @@ def _find_drift(
     values: pa.Array,
     named_parts: pa.Array,
     images: StackedImages,
-    suspects: Bools,
+    is_suspect: Bools,
     policy: ColumnPolicy,
 ) -> Mapping[DriftedColumn, Sighting]:
     """Return the unknown and missing columns of the records that have rows."""
     classes = classes_of(images.ops, images.has_before)
-    classes[suspects] = NO_CLASS
+    classes[is_suspect] = NO_CLASS
     records = SearchedRecords(
         values=values,
         named_parts=named_parts,
@@ -160,7 +160,7 @@ def _parse_envelopes(
         json_kinds=shape.json_kinds,
         before=children_of(before),
         after=children_of(after),
-        suspects=lacks_image(ops, valid_of(before), valid_of(after)),
+        is_suspect=lacks_image(ops, valid_of(before), valid_of(after)),
         table_names=tuple(names.values()),
     )
     return ParsedImages(images.stack(), is_whole)

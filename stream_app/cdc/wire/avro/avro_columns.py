@@ -70,13 +70,13 @@ class WireColumn:
     Attributes:
         reading: how the column is cast.
         values: the values of `reading.wire_type(json_kind)`, or binary for BYTES.
-        suspects: bool [s]; images with a value that is left to the slow path.
+        is_suspect: bool [s]; images with a value that is left to the slow path.
     """
 
     reading: ColumnReading
     json_kind: JsonKind
     values: pa.Array
-    suspects: Bools
+    is_suspect: Bools
 
 
 def wire_column(
@@ -106,22 +106,22 @@ def wire_column(
         json_kind, as_wire, reading, null_type = conversion
     for values, indices in sides:
         image_count = int(is_intact[indices].sum())
-        suspects: Bools = np.zeros(image_count, np.bool_)
+        is_suspect: Bools = np.zeros(image_count, np.bool_)
         column = pa.nulls(image_count, null_type)
         if values is not None:
             image_of = np.empty(len(is_intact), np.int64)
             image_of[indices[is_intact[indices]]] = np.arange(image_count)
             image_indices = image_of[values.indices[is_intact[values.indices]]]
             if conversion is None or values.avro_type is None or values.avro_type.kind == "null":
-                suspects[image_indices] = (
+                is_suspect[image_indices] = (
                     values.avro_type is None or values.avro_type.kind != "null"
                 )
             else:
-                wire = as_wire(_IntactValues(values.avro_type, cursor, values, is_intact))
-                suspects[image_indices[~valid_of(wire)]] = True
-                column = _spread(wire, image_indices, image_count)
+                wire_values = as_wire(_IntactValues(values.avro_type, cursor, values, is_intact))
+                is_suspect[image_indices[~valid_of(wire_values)]] = True
+                column = _spread(wire_values, image_indices, image_count)
         side_columns.append(column)
-        side_suspects.append(suspects)
+        side_suspects.append(is_suspect)
     return WireColumn(
         reading, json_kind, pa.concat_arrays(side_columns), np.concatenate(side_suspects)
     )
@@ -143,17 +143,17 @@ def leaf_column(reading: ColumnReading, leaf: AvroLeaf, has_value: Bools) -> Wir
         has_value: bool [s]; whether each image has a value.
     """
     conversion = _conversion(reading, leaf.avro_type.kind)
-    suspects: Bools = np.zeros(len(has_value), np.bool_)
+    is_suspect: Bools = np.zeros(len(has_value), np.bool_)
     if conversion is None:
         json_kind = reading.usual_kind()
         return WireColumn(
-            reading, json_kind, pa.nulls(len(suspects), _null_type(reading, json_kind)), suspects
+            reading, json_kind, pa.nulls(len(is_suspect), _null_type(reading, json_kind)), is_suspect
         )
     json_kind, as_wire, reading, _ = conversion
-    wire = as_wire(leaf)
-    if wire.null_count > len(has_value) - np.count_nonzero(has_value):
-        suspects = has_value & ~valid_of(wire)
-    return WireColumn(reading, json_kind, wire, suspects)
+    wire_values = as_wire(leaf)
+    if wire_values.null_count > len(has_value) - np.count_nonzero(has_value):
+        is_suspect = has_value & ~valid_of(wire_values)
+    return WireColumn(reading, json_kind, wire_values, is_suspect)
 
 
 def reads_leaf(reading: ColumnReading, avro_type: AvroType) -> bool:

@@ -47,12 +47,12 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
     """Choose the newest value that is not null. Undoing a value gives null."""
     if changes.ops is None:
         return nearest_valid(column, changes, changes.newest_rows, -1)
-    valid = changes.valid(column)
-    is_counted = (changes.is_any(ChangeOp.ADD, ChangeOp.RETRACT) & valid) | changes.is_any(
+    is_valid = changes.is_valid(column)
+    is_counted = (changes.is_any(ChangeOp.ADD, ChangeOp.RETRACT) & is_valid) | changes.is_any(
         ChangeOp.SET, ChangeOp.CLEAR
     )
     last_indices = changes.last_indices(is_counted)
-    is_value = (changes.is_any(ChangeOp.ADD, ChangeOp.SET) & valid)[last_indices] & (
+    is_value = (changes.is_any(ChangeOp.ADD, ChangeOp.SET) & is_valid)[last_indices] & (
         last_indices >= 0
     )
     indices = np.where(is_value, last_indices, -1)
@@ -60,7 +60,7 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
         # A late value fills a null.
         is_late = (
             changes.is_any(ChangeOp.ADD_OLDER)
-            & valid
+            & is_valid
             & (changes.indices > np.repeat(last_indices, changes.lengths))
         )
         first_late = changes.first_indices(is_late)
@@ -83,20 +83,20 @@ def first_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAgg
     changes.refuse_retract("first_non_null_value")
     if changes.ops is None:
         return nearest_valid(column, changes, changes.oldest_rows, 1)
-    valid = changes.valid(column)
+    is_valid = changes.is_valid(column)
     if changes.has(ChangeOp.ADD_OLDER):
-        return _first_non_null_in_rounds(changes, valid)
-    return _first(changes, changes.is_any(ChangeOp.ADD) & valid, valid)
+        return _first_non_null_in_rounds(changes, is_valid)
+    return _first(changes, changes.is_any(ChangeOp.ADD) & is_valid, is_valid)
 
 
-def _first(changes: SegmentChanges, is_add: Bools, valid: Bools) -> Int64s:
+def _first(changes: SegmentChanges, is_add: Bools, is_valid: Bools) -> Int64s:
     """Return the row of the last change that sets the value.
 
     That is a SET, the first chosen change, or a late one after it.
 
     Args:
         is_add: bool [changes]; the chosen changes, which add a value.
-        valid: bool [changes]; whether the change has a value.
+        is_valid: bool [changes]; whether the change has a value.
     """
     first_indices = changes.first_indices(is_add)
     is_first = np.zeros(len(changes.rows), np.bool_)
@@ -110,7 +110,7 @@ def _first(changes: SegmentChanges, is_add: Bools, valid: Bools) -> Int64s:
         | changes.is_any(ChangeOp.SET, ChangeOp.CLEAR)
     )
     last_indices = changes.last_indices(is_set)
-    is_value = (last_indices >= 0) & valid_or_set(changes, valid)[last_indices]
+    is_value = (last_indices >= 0) & valid_or_set(changes, is_valid)[last_indices]
     return changes.row_at(np.where(is_value, last_indices, -1))
 
 
@@ -126,21 +126,21 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
     """
     if not column.null_count:
         return ends
-    valid = valid_of(column)
-    open_segments = np.flatnonzero(~valid[ends])
+    is_valid = valid_of(column)
+    open_segments = np.flatnonzero(~is_valid[ends])
     edges = changes.ends if step < 0 else changes.starts
     nearest = ends.copy()
     for distance in range(1, min(changes.depth, SHALLOW)):
         # Selecting by indices is three times faster than by an irregular mask.
         open_segments = open_segments[np.flatnonzero(changes.lengths[open_segments] > distance)]
         rows = changes.rows[edges[open_segments] + step * distance]
-        is_valid = valid[rows]
-        hit_indices = np.flatnonzero(is_valid)
+        is_hit = is_valid[rows]
+        hit_indices = np.flatnonzero(is_hit)
         nearest[open_segments[hit_indices]] = rows[hit_indices]
-        open_segments = open_segments[np.flatnonzero(~is_valid)]
+        open_segments = open_segments[np.flatnonzero(~is_hit)]
     open_segments = open_segments[changes.lengths[open_segments] > SHALLOW]
     if len(open_segments):
-        all_valid = valid[changes.rows]
+        all_valid = is_valid[changes.rows]
         valid_indices = (
             changes.last_indices(all_valid) if step < 0 else changes.first_indices(all_valid)
         )
@@ -150,12 +150,12 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
     return nearest
 
 
-def valid_or_set(changes: SegmentChanges, valid: Bools) -> Bools:
+def valid_or_set(changes: SegmentChanges, is_valid: Bools) -> Bools:
     """Return the mask of changes that have a value, or set the value even to null."""
-    return ~changes.is_any(ChangeOp.CLEAR) & (valid | changes.is_any(ChangeOp.SET))
+    return ~changes.is_any(ChangeOp.CLEAR) & (is_valid | changes.is_any(ChangeOp.SET))
 
 
-def _first_non_null_in_rounds(changes: SegmentChanges, valid: Bools) -> Int64s:
+def _first_non_null_in_rounds(changes: SegmentChanges, is_valid: Bools) -> Int64s:
     # A late row replaces the value only after a first value, so each change depends on the previous
     # one.
     is_taken = np.zeros(len(changes.starts), np.bool_)
@@ -163,7 +163,7 @@ def _first_non_null_in_rounds(changes: SegmentChanges, valid: Bools) -> Int64s:
     is_add, is_late = changes.is_any(ChangeOp.ADD), changes.is_any(ChangeOp.ADD_OLDER)
     for segments, indices in changes.rounds(~changes.is_any(ChangeOp.SKIP)):
         value_indices = np.where(
-            valid[indices] & ~changes.is_any(ChangeOp.CLEAR)[indices], indices, -1
+            is_valid[indices] & ~changes.is_any(ChangeOp.CLEAR)[indices], indices, -1
         )
         old_indices, was_taken = newest_indices[segments], is_taken[segments]
         sets_value = is_add[indices] & ~was_taken & (value_indices >= 0)
@@ -206,26 +206,26 @@ def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc)
     values = ordered_integers(column)
     if not column.null_count:
         return from_ordered_integers(changes.reduce(values, reduce), None, column.type)
-    valid = valid_of(column)
+    is_valid = valid_of(column)
     limits = np.iinfo(np.int64)
     neutral = limits.min if reduce is np.maximum else limits.max
-    extreme = changes.reduce(fill_nulls(values, valid, neutral), reduce)
+    extreme = changes.reduce(fill_nulls(values, is_valid, neutral), reduce)
     has_value = extreme != neutral
-    if (valid & (values == neutral)).any():
-        has_value = valid[nearest_valid(column, changes, changes.newest_rows, -1)]
+    if (is_valid & (values == neutral)).any():
+        has_value = is_valid[nearest_valid(column, changes, changes.newest_rows, -1)]
     return from_ordered_integers(extreme, has_value, column.type)
 
 
 def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest: bool) -> Int64s:
     """Return the extreme of short segments: each round compares the next value with the best."""
     best = changes.oldest_rows.copy()
-    valid = valid_of(column) if column.null_count else None
+    is_valid = valid_of(column) if column.null_count else None
     compare = pc.greater_equal if is_largest else pc.less_equal
     for all_segments, all_rows in changes.later_rows:
         segments, rows = all_segments, all_rows
-        if valid is not None:
+        if is_valid is not None:
             # A null loses to any value.
-            best_is_valid, row_is_valid = valid[best[segments]], valid[rows]
+            best_is_valid, row_is_valid = is_valid[best[segments]], is_valid[rows]
             replaced = np.flatnonzero(row_is_valid > best_is_valid)
             comparable = np.flatnonzero(row_is_valid & best_is_valid)
             best[segments[replaced]] = rows[replaced]

@@ -53,23 +53,23 @@ def collect_elements(
     return fold_elements(column, changes, _distinct_elements, is_merged)
 
 
-def _all_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
+def _all_elements(nested_column: NestedColumn, elements: Elements, count: int) -> pa.Array:
     if elements.is_retract.any():
         elements = elements.where(
-            _elements_not_retracted(_pairs(nested, elements), elements.is_retract)
+            _elements_not_retracted(_pairs(nested_column, elements), elements.is_retract)
         )
-    return build_elements(nested, elements, count)
+    return build_elements(nested_column, elements, count)
 
 
-def _distinct_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
-    pairs = _pairs(nested, elements)
+def _distinct_elements(nested_column: NestedColumn, elements: Elements, count: int) -> pa.Array:
+    pairs = _pairs(nested_column, elements)
     standing = np.flatnonzero(standing_elements(elements, pairs))
     distinct = elements.where(standing).where(first_of_each(pairs[standing]))
-    return build_elements(nested, distinct, count)
+    return build_elements(nested_column, distinct, count)
 
 
-def _pairs(nested: NestedColumn, elements: Elements) -> Int64s:
-    (values,) = nested.children
+def _pairs(nested_column: NestedColumn, elements: Elements) -> Int64s:
+    (values,) = nested_column.children
     return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.indices))))
 
 
@@ -103,10 +103,10 @@ def _elements_not_retracted(pairs: Int64s, is_retract: Bools) -> Int64s:
 def merge_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> SegmentValues:
     """Merge maps: the newest value of each key; undoing a map removes its keys."""
 
-    def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
-        codes = value_codes(nested.children[0].take(pa.array(elements.indices)))
+    def choose(nested_column: NestedColumn, elements: Elements, count: int) -> pa.Array:
+        codes = value_codes(nested_column.children[0].take(pa.array(elements.indices)))
         return build_elements(
-            nested, _newest_elements(elements, pair_numbers(elements.segments, codes)), count
+            nested_column, _newest_elements(elements, pair_numbers(elements.segments, codes)), count
         )
 
     return fold_elements(column, changes, choose)
@@ -122,8 +122,8 @@ def update_rows(
     if aggregate.count_limit != NO_LIMIT:
         return limited_update(column, changes, aggregate)
 
-    def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
-        elements, rows = _without_nulls(nested, elements)
+    def choose(nested_column: NestedColumn, elements: Elements, count: int) -> pa.Array:
+        elements, rows = _without_nulls(nested_column, elements)
         if aggregate.nested_key:
             remaining = _newest_elements(
                 elements, pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
@@ -135,7 +135,7 @@ def update_rows(
             remaining = elements.where(is_standing).in_order()
         else:
             remaining = elements.in_order()
-        return build_elements(nested, remaining, count)
+        return build_elements(nested_column, remaining, count)
 
     return fold_elements(column, changes, choose)
 
@@ -146,16 +146,16 @@ def update_rows_partially(
     """Merge rows by ``nested-key``: each field gets its newest value that is not null."""
     changes.refuse_retract("nested_partial_update")
 
-    def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
-        elements, _ = _without_nulls(nested, elements)
+    def choose(nested_column: NestedColumn, elements: Elements, count: int) -> pa.Array:
+        elements, _ = _without_nulls(nested_column, elements)
         elements = elements.in_order()
-        rows = nested.children[0].take(pa.array(elements.indices))
+        rows = nested_column.children[0].take(pa.array(elements.indices))
         pairs = pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
         first_indices = first_of_each(pairs)
         first_pairs = pairs[first_indices]
         fields = [_newest_values(values, pairs, first_pairs) for values in rows.flatten()]
         merged = pa.StructArray.from_arrays(fields, fields=list(rows.type))
-        return nested.with_children((merged,), elements.segments[first_indices], count)
+        return nested_column.with_children((merged,), elements.segments[first_indices], count)
 
     return fold_elements(column, changes, choose)
 
@@ -165,11 +165,11 @@ def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Int64s:
     return combined_codes([value_codes(rows.field(name)) for name in nested_key], len(rows))
 
 
-def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, pa.Array]:
-    rows = nested.children[0].take(pa.array(elements.indices))
+def _without_nulls(nested_column: NestedColumn, elements: Elements) -> tuple[Elements, pa.Array]:
+    rows = nested_column.children[0].take(pa.array(elements.indices))
     if rows.null_count:
-        valid = np.flatnonzero(rows.is_valid().to_numpy(zero_copy_only=False))
-        return elements.where(valid), rows.take(pa.array(valid))
+        valid_indices = np.flatnonzero(rows.is_valid().to_numpy(zero_copy_only=False))
+        return elements.where(valid_indices), rows.take(pa.array(valid_indices))
     return elements, rows
 
 
@@ -184,7 +184,7 @@ def _newest_elements(elements: Elements, pairs: Int64s) -> Elements:
 
 def _newest_values(values: pa.Array, pairs: Int64s, first_pairs: Int64s) -> pa.Array:
     last_indices = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
-    valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    last_indices[pairs[valid]] = valid
+    valid_indices = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    last_indices[pairs[valid_indices]] = valid_indices
     indices = last_indices[first_pairs]
     return values.take(pa.array(indices, mask=indices < 0))

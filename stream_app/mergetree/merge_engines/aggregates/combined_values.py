@@ -25,9 +25,9 @@ value a group. A group has two values at least."""
 def counted_changes(column: pa.Array, changes: SegmentChanges) -> Bools:
     """Return the mask of changes with a value that still counts: bool [changes]."""
     if changes.ops is None:
-        return changes.valid(column)
+        return changes.is_valid(column)
     return (
-        changes.valid(column)
+        changes.is_valid(column)
         & changes.since_restart()
         & ~changes.is_any(ChangeOp.SKIP, ChangeOp.CLEAR)
     )

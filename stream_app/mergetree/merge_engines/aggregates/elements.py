@@ -131,8 +131,8 @@ def fold_elements(
     if not len(rebuilt):
         return result_indices
     change_indices = np.flatnonzero(is_counted & np.repeat(is_rebuilt, changes.lengths))
-    nested = NestedColumn.of_column(column)
-    indices, owners = nested.elements(changes.rows[change_indices])
+    nested_column = NestedColumn.of_column(column)
+    indices, owners = nested_column.elements(changes.rows[change_indices])
     rebuilt_numbers = np.cumsum(is_rebuilt) - 1
     segments = np.repeat(rebuilt_numbers, changes.lengths)[change_indices]
     is_late = changes.is_any(ChangeOp.ADD_OLDER)[change_indices]
@@ -144,18 +144,18 @@ def fold_elements(
         is_retract[change_indices][owners],
         ranks[owners],
     )
-    folded = choose(nested, elements, len(rebuilt))
+    folded = choose(nested_column, elements, len(rebuilt))
     result_indices[rebuilt] = len(column) + np.arange(len(rebuilt))
     return pa.concat_arrays([column, folded]).take(
         pa.array(result_indices, mask=result_indices < 0)
     )
 
 
-def build_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
+def build_elements(nested_column: NestedColumn, elements: Elements, count: int) -> pa.Array:
     """Build arrays or maps of these elements, segment by segment."""
     indices = pa.array(elements.indices)
-    children = tuple(child.take(indices) for child in nested.children)
-    return nested.with_children(children, elements.segments, count)
+    children = tuple(child.take(indices) for child in nested_column.children)
+    return nested_column.with_children(children, elements.segments, count)
 
 
 def pair_numbers(segments: Int64s, codes: Int64s) -> Int64s:

@@ -78,20 +78,22 @@ def limited_update(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
 ) -> SegmentValues:
     """Compute ``nested_update`` with ``count-limit``, which drops rows beyond the limit."""
-    nested, changes = _values_of(column, changes)
-    (rows,) = nested.children
-    valid = rows.is_valid().to_numpy(zero_copy_only=False)
+    nested_column, changes = _values_of(column, changes)
+    (rows,) = nested_column.children
+    is_valid = rows.is_valid().to_numpy(zero_copy_only=False)
     keys = [rows.field(name) for name in aggregate.nested_key] or [rows]
     codes = combined_codes([value_codes(key) for key in keys], len(rows))
 
     def add(present: SegmentElements, added: SegmentElements) -> SegmentElements:
         sizes = present.sizes(len(changes.starts))
         is_full = sizes >= aggregate.count_limit
-        added = added.where(valid[added.indices] & ~is_full[added.segments])
+        added = added.where(is_valid[added.indices] & ~is_full[added.segments])
         added = added.where(
             added.indices_in_segments() < (aggregate.count_limit - sizes)[added.segments]
         )
-        merged = present.where(is_full[present.segments] | valid[present.indices]).merge_with(added)
+        merged = present.where(is_full[present.segments] | is_valid[present.indices]).merge_with(
+            added
+        )
         if not aggregate.nested_key:
             return merged
         # A full segment keeps its elements, even if it has a key twice.
@@ -103,15 +105,15 @@ def limited_update(
 
     def retract(present: SegmentElements, retracted: SegmentElements) -> SegmentElements:
         present, retracted = (
-            present.where(valid[present.indices]),
-            retracted.where(valid[retracted.indices]),
+            present.where(is_valid[present.indices]),
+            retracted.where(is_valid[retracted.indices]),
         )
         pairs, retracted_pairs = _pairs_of_both(codes, present, retracted)
         is_left = ~np.isin(pairs, retracted_pairs)
         present = present.where(is_left)
         return present.where(last_of_each(pairs[is_left])) if aggregate.nested_key else present
 
-    return _in_rounds(nested, changes, add, retract)
+    return _in_rounds(nested_column, changes, add, retract)
 
 
 def merge_maps_by_time(
@@ -125,8 +127,8 @@ def merge_maps_by_time(
         result   {a: (y, 3)}
     """
     changes.refuse_retract("merge_map_with_keytime")
-    nested, changes = _values_of(column, changes)
-    keys, rows = nested.children
+    nested_column, changes = _values_of(column, changes)
+    keys, rows = nested_column.children
     codes = value_codes(keys)
     has_row = rows.is_valid().to_numpy(zero_copy_only=False)
     times = rows.flatten()[rows.type.get_field_index(aggregate.time_field or rows.type[-1].name)]
@@ -150,7 +152,7 @@ def merge_maps_by_time(
         replaced = SegmentElements(indices, present.segments)
         return replaced.where(~is_removed).merge_with(added.where(is_newer & ~has_old))
 
-    return _in_rounds(nested, changes, add, lambda present, _: present)
+    return _in_rounds(nested_column, changes, add, lambda present, _: present)
 
 
 def _pairs_of_both(
@@ -169,7 +171,10 @@ def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn,
 
 
 def _in_rounds(
-    nested: NestedColumn, changes: SegmentChanges, add: CombineElements, retract: CombineElements
+    nested_column: NestedColumn,
+    changes: SegmentChanges,
+    add: CombineElements,
+    retract: CombineElements,
 ) -> SegmentValues:
     """Fold the changes of all segments, one change of each segment a round.
 
@@ -181,7 +186,7 @@ def _in_rounds(
         round 2  [a, b, c]
         result   [[a, b, c], [d]]
     """
-    is_counted, count = counted_changes(nested.column, changes), len(changes.starts)
+    is_counted, count = counted_changes(nested_column.column, changes), len(changes.starts)
     ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
     present = SegmentElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished = []
@@ -190,7 +195,7 @@ def _in_rounds(
         is_over = (changes.lengths <= round_index)[present.segments]
         finished.append(present.where(is_over))
         present = present.where(~is_over)
-        element_indices, owners = nested.elements(changes.rows[indices])
+        element_indices, owners = nested_column.elements(changes.rows[indices])
         added = SegmentElements(element_indices, segments[owners])
         op = np.full(count, ChangeOp.SKIP, np.int8)
         op[segments] = ops[indices]
@@ -211,6 +216,6 @@ def _in_rounds(
         present = SegmentElements.join(parts)
         has_value |= has_new
     present = SegmentElements.join((*finished, present))
-    children = tuple(child.take(pa.array(present.indices)) for child in nested.children)
-    values = nested.with_children(children, present.segments, count)
+    children = tuple(child.take(pa.array(present.indices)) for child in nested_column.children)
+    values = nested_column.with_children(children, present.segments, count)
     return values.take(pa.array(np.arange(count), mask=~has_value))

@@ -33,10 +33,10 @@ def text_lengths(column: pa.Array) -> npt.NDArray[np.int32]:
     return np.diff(offsets[column.offset : column.offset + len(column) + 1])
 
 
-def fill_nulls(values: npt.NDArray[Any], valid: Bools, neutral: float) -> npt.NDArray[Any]:
+def fill_nulls(values: npt.NDArray[Any], is_valid: Bools, neutral: float) -> npt.NDArray[Any]:
     """Return a copy with `neutral` for nulls: [n]."""
     copy = values.copy()
-    copy[np.flatnonzero(~valid)] = neutral
+    copy[np.flatnonzero(~is_valid)] = neutral
     return copy
 
 
@@ -99,11 +99,11 @@ def sequence_ranks(columns: Sequence[pa.Array]) -> Int64s:
     keys: list[Int64s] = []
     is_empty = np.ones(len(columns[0]), np.bool_)
     for column in columns:
-        valid = valid_of(column)
-        is_empty &= ~valid
-        keys.append(np.where(valid, ordered_integers(column), 0))
+        is_valid = valid_of(column)
+        is_empty &= ~is_valid
+        keys.append(np.where(is_valid, ordered_integers(column), 0))
         if column.null_count:
-            keys.append(valid.astype(np.int64))
+            keys.append(is_valid.astype(np.int64))
             keys[-1], keys[-2] = keys[-2], keys[-1]
     if len(keys) == 1:
         ranks = _ranks(keys[0])

@@ -189,7 +189,7 @@ class SegmentChanges(Segments):
         """Return the batch's rows at indices of changes; -1 stays -1."""
         return np.where(indices < 0, -1, self.rows[indices])
 
-    def valid(self, column: pa.Array) -> Bools:
+    def is_valid(self, column: pa.Array) -> Bools:
         """Return the mask of changes with a value that is not null: bool [changes]."""
         if not column.null_count:
             return np.ones(len(self.rows), np.bool_)

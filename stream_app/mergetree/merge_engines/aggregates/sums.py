@@ -136,9 +136,9 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
 def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
     values, has_value = stored_numbers(column), None
     if column.null_count:
-        valid = valid_of(column)
-        values = fill_nulls(values, valid, _NEUTRAL)
-        has_value = valid[nearest_valid(column, changes, changes.newest_rows, -1)]
+        is_valid = valid_of(column)
+        values = fill_nulls(values, is_valid, _NEUTRAL)
+        has_value = is_valid[nearest_valid(column, changes, changes.newest_rows, -1)]
     with np.errstate(all="ignore"):
         return _array(changes.reduce(values, np.add), has_value, column.type)
 

@@ -173,7 +173,7 @@ class AppendCompactCoordinator:
                 for begun_task in list(self._begun_tasks.values())
             ],
             now_s=self.age_clock.steady_seconds(),
-            failed=self.failures.bucket_failures.total,
+            failed_count=self.failures.bucket_failures.total,
             dropped=self.dropped_compactions.total,
         )
 

@@ -246,7 +246,7 @@ def small_file_requests(
     snapshot: Snapshot | None,
     buckets: Collection[BucketId] | None = None,
     *,
-    full: bool = False,  # noqa: ARG001 - there are no levels to fill
+    is_full: bool = False,  # noqa: ARG001 - there are no levels to fill
 ) -> list[CompactRequest]:
     """Plan one round over all small files of a snapshot; see `CompactionPlanner`.
 

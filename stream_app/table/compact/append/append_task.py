@@ -43,7 +43,7 @@ def append_request(
         partition=partition,
         bucket=bucket,
         unit=CompactUnit(0, files, reason),
-        drop_deletes=False,
+        drops_deletes=False,
         max_level=0,
     )
 

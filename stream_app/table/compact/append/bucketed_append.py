@@ -49,21 +49,21 @@ class NeighbourPicker:
     queue: Files
 
     @property
-    def rewrite_all(self) -> bool:
+    def rewrites_all(self) -> bool:
         """The option ``compaction.force-rewrite-all-files``."""
         return self.schema.core_options[COMPACTION_FORCE_REWRITE_ALL_FILES]
 
-    def take_neighbours(self, *, full: bool) -> Files:
+    def take_neighbours(self, *, is_full: bool) -> Files:
         """Take the next neighbours from the queue; empty if no compaction is worthwhile.
 
         Args:
-            full: whether to take all files after the large ones at the bucket's beginning.
+            is_full: whether to take all files after the large ones at the bucket's beginning.
         """
-        if full:
+        if is_full:
             neighbours = pick_full_rewrite(
                 self.queue,
                 compaction_file_size=self.schema.compaction_file_size,
-                rewrite_all=self.rewrite_all,
+                rewrites_all=self.rewrites_all,
             )
             self.queue = () if neighbours else self.queue
             return neighbours
@@ -80,12 +80,12 @@ class NeighbourPicker:
         levels: Levels,  # noqa: ARG002 - the queue has the files that may still be joined
         *,
         local_ms: int,  # noqa: ARG002
-        full: bool,
+        is_full: bool,
         expects_no_flush: bool,  # noqa: ARG002 - none of its rows wait
     ) -> CompactUnit | None:
         """Take the next neighbours off the queue, as a unit of level 0."""
-        neighbours = self.take_neighbours(full=full)
-        reason = "full compaction" if full else f"{len(neighbours)} neighbours"
+        neighbours = self.take_neighbours(is_full=is_full)
+        reason = "full compaction" if is_full else f"{len(neighbours)} neighbours"
         return CompactUnit(0, neighbours, reason) if neighbours else None
 
     def note_new(self, file: DataFileMeta, /) -> None:
@@ -135,12 +135,12 @@ def neighbour_requests(
     snapshot: Snapshot | None,
     buckets: Collection[BucketId] | None = None,
     *,
-    full: bool = False,
+    is_full: bool = False,
 ) -> list[CompactRequest]:
     """Plan the joins of neighbours in each bucket of a snapshot; see `CompactionPlanner`.
 
     Args:
-        full: whether to rewrite all files after the large ones at each bucket's beginning.
+        is_full: whether to rewrite all files after the large ones at each bucket's beginning.
 
     Raises:
         UnsupportedTableError: a file cannot be compacted.
@@ -149,14 +149,14 @@ def neighbour_requests(
         return []
     entries = compactable_entries(table, snapshot, buckets)
     return [
-        append_request(*bucket_id, neighbours, "full" if full else SMALL_FILES)
+        append_request(*bucket_id, neighbours, "full" if is_full else SMALL_FILES)
         for bucket_id, files in files_of_buckets(entries).items()
         for neighbours in _neighbour_groups(
-            NeighbourPicker(table.schema, files_in_row_order(files)), full=full
+            NeighbourPicker(table.schema, files_in_row_order(files)), is_full=is_full
         )
     ]
 
 
-def _neighbour_groups(picker: NeighbourPicker, *, full: bool) -> Iterator[Files]:
-    while neighbours := picker.take_neighbours(full=full):
+def _neighbour_groups(picker: NeighbourPicker, *, is_full: bool) -> Iterator[Files]:
+    while neighbours := picker.take_neighbours(is_full=is_full):
         yield neighbours

@@ -179,7 +179,7 @@ class BucketCoordinator:
             if manager.begun_compaction is not None or self.failures.must_wait(bucket_id):
                 later_buckets.add(bucket_id)
             else:
-                if manager.trigger_compaction(self.executor, local_ms=local_ms, full=True):
+                if manager.trigger_compaction(self.executor, local_ms=local_ms, is_full=True):
                     self._start_s[bucket_id] = self.age_clock.steady_seconds()
                 if manager.begun_compaction is None:
                     self.failures.forget(bucket_id)
@@ -221,7 +221,7 @@ class BucketCoordinator:
             [manager.levels for _, manager in managers],
             compactions,
             now_s=now_s,
-            failed=self.failures.total,
+            failed_count=self.failures.total,
             dropped=self.dropped_compactions.total,
             waiting_row_count=self._rest_times.rows_to_report(self.waiting_row_count()),
         )

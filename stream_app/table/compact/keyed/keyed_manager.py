@@ -45,7 +45,7 @@ def keyed_manager(
 def _picker(table: FileStoreTable) -> MergeTreePicker:
     return MergeTreePicker(
         strategy=compact_strategy(table.options),
-        rewrite_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
+        rewrites_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
         new_rewrite_predicate=_new_rewrite_predicate(table),
     )
 

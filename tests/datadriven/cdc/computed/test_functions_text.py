@@ -63,12 +63,15 @@ def _values(case: Case) -> str:
         definition = parse_definition(f"x={call}")
         function = applied_function(definition, column_type, arrow_type)
         taken = column if function_of(definition).reads_column else pa.repeat(MOMENT, len(texts))
-        values, failed = function.compute(taken)
-        failed = np.zeros(len(texts), np.bool_) if failed is None else failed
-        assert not (failed & valid_of(values)).any(), "what fails is null"
+        values, has_failed = function.compute(taken)
+        has_failed = np.zeros(len(texts), np.bool_) if has_failed is None else has_failed
+        assert not (has_failed & valid_of(values)).any(), "what fails is null"
         types.append(str(function.result_type))
         outcomes.append(
-            ["fails" if bad else _shown(value) for value, bad in zip(values, failed, strict=True)]
+            [
+                "fails" if fails else _shown(value)
+                for value, fails in zip(values, has_failed, strict=True)
+            ]
         )
     return "\n".join([" ".join(types), *(" ".join(row) for row in zip(*outcomes, strict=True))])
 
@@ -78,7 +81,7 @@ def array_of(values: list[Any], data_type: DataType) -> pa.Array:
     is_time = family_of(data_type) in (Family.DATE, Family.TIME, Family.TIMESTAMP)
     reading = ColumnReading(
         name="c", data_type=data_type, arrow_type=arrow_type(data_type), scale=data_type.scale,
-        encoding=Encoding.ISO if is_time else Encoding.TEXT, required=False, is_key=False,
+        encoding=Encoding.ISO if is_time else Encoding.TEXT, is_required=False, is_key=False,
     )  # fmt: skip
     parts = []
     for value in values:
@@ -86,9 +89,9 @@ def array_of(values: list[Any], data_type: DataType) -> pa.Array:
             parts.append(pa.nulls(1, reading.arrow_type))
             continue
         text = value if isinstance(value, str) else json.dumps(value)
-        kind, wire = wire_value(reading, JsonKind.STRING, text)
-        cast_value, failed = cast_alone(reading, kind, [wire])
-        assert failed is None, value
+        kind, parsed_value = wire_value(reading, JsonKind.STRING, text)
+        cast_value, has_failed = cast_alone(reading, kind, [parsed_value])
+        assert has_failed is None, value
         parts.append(cast_value)
     return pa.concat_arrays(parts) if parts else pa.nulls(0, reading.arrow_type)
 

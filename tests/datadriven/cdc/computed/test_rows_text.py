@@ -85,8 +85,8 @@ class _Tables:
             pa.timestamp("us", "UTC")
         )
         batch = batch.set_column(batch.schema.get_field_index("timestamp"), "timestamp", stamps)
-        decoded = self._format.decode(batch)
-        names = decoded.changes.rows.schema.names[1:]
+        decoded_batch = self._format.decode(batch)
+        names = decoded_batch.changes.rows.schema.names[1:]
         lines = [
             f"{position} {kind} "
             + " ".join(
@@ -94,10 +94,12 @@ class _Tables:
                 for name, value in zip(names, row, strict=True)
                 if value is not None
             )
-            for position, kind, *row in rows_of(decoded)
+            for position, kind, *row in rows_of(decoded_batch)
         ]
-        lines += [f"{position} bad: {reason}" for position, reason in reasons_of(decoded).items()]
-        return "\n".join([*lines, f"skipped {decoded.skipped_count}"])
+        lines += [
+            f"{position} bad: {reason}" for position, reason in reasons_of(decoded_batch).items()
+        ]
+        return "\n".join([*lines, f"skipped {decoded_batch.skipped_count}"])
 
 
 def _shown(value: object) -> str:

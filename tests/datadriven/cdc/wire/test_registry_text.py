@@ -127,22 +127,22 @@ class _Tables:
 
 
 def _lines(decoder: MessageFormat, messages: pa.RecordBatch) -> Iterator[str]:
-    decoded = decoder.decode(messages)
-    names = decoded.changes.rows.schema.names[1:]
-    for position, kind, *row in rows_of(decoded):
+    decoded_batch = decoder.decode(messages)
+    names = decoded_batch.changes.rows.schema.names[1:]
+    for position, kind, *row in rows_of(decoded_batch):
         cells = (
             f"{name}={value!r}" for name, value in zip(names, row, strict=True) if value is not None
         )
         yield f"{position} {kind} {' '.join(cells)}"
     offsets = messages.column("offset").to_pylist()
-    for position, reason in reasons_of(decoded).items():
+    for position, reason in reasons_of(decoded_batch).items():
         yield f"{offsets.index(position) if position in offsets else position} bad: {reason}"
     for (kind, name), sighting in sorted(
-        decoded.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
+        decoded_batch.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
     ):
         count, first = sighting.record_count, sighting.first_index
         yield f"{kind.value} column {name}: {count}, first {first}"
-    yield f"skipped {decoded.skipped_count}"
+    yield f"skipped {decoded_batch.skipped_count}"
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)

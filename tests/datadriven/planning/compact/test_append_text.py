@@ -99,7 +99,7 @@ def full(case: Case) -> str:
     picked = pick_full_rewrite(
         files_in_row_order(files_of(case.input)),
         compaction_file_size=int(case.args["large"]),
-        rewrite_all="rewrite-all" in case.args,
+        rewrites_all="rewrite-all" in case.args,
     )
     return names(picked) or "nothing"
 

@@ -45,9 +45,9 @@ def chosen(case: Case, sizes: BucketSizes, present: PolicyChoice | None = None) 
         max_size_amplification_percent=int(args.get("amplification", 200)),
     )
     fixed = FixedRules(
-        trigger="trigger" in args,
-        size_ratio="ratio" in args,
-        amplification="amplification" in args,
+        fixes_trigger="trigger" in args,
+        fixes_size_ratio="ratio" in args,
+        fixes_amplification="amplification" in args,
     )
     return choose_rules(sizes, rules, fixed, int(args.get("freshness", 20)), present)
 

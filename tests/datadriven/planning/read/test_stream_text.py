@@ -74,7 +74,7 @@ def means(case: Case) -> str:
         kind, *words = line.split()
         next_step = follow_up(
             a_snapshot(kind, "changelog" in words),
-            has_changelog=producer_traits(case.args["producer"]).writes,
+            has_changelog=producer_traits(case.args["producer"]).writes_changelog,
             reads_overwrites="overwrites" in case.args,
         )
         lines.append(f"{line}: {next_step.value}")

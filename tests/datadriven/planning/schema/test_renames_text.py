@@ -92,9 +92,8 @@ def _renames(case: Case) -> str:
         parts = [f"rename {old} → {new}" for old, new in decision.renames]
         parts += [f"{old} means {new}" for old, new in sorted(decision.aliases.items())]
         if decision.awaited_columns:
-            parts.append(
-                f"{'await' if decision.waits else 'unknown'} {', '.join(decision.awaited_columns)}"
-            )
+            verb = "await" if decision.awaits_statement else "unknown"
+            parts.append(f"{verb} {', '.join(decision.awaited_columns)}")
         shown.append(
             f"{decision.problem}\n  to fix: {decision.fix}"
             if decision.problem

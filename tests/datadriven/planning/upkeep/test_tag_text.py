@@ -51,7 +51,7 @@ def _rules(case: Case) -> TagRules:
     return TagRules(
         period_rule=_period_rule(case),
         delay_ms=parse_duration_ms(case.args.get("delay", "0 ms")),
-        completes="completes" in case.args,
+        completes_periods="completes" in case.args,
         num_max=int(case.args["max"]) if "max" in case.args else None,
     )
 

@@ -129,8 +129,8 @@ def test_our_own_reader_reads_every_type_back() -> None:
             keep_update_before=True,
         ),
     )
-    decoded = reader.decode(pa.RecordBatch.from_arrays([values], ["value"]))
-    assert decoded.bad.to_pylist() == []
-    changes = decoded.changes.rows
+    decoded_batch = reader.decode(pa.RecordBatch.from_arrays([values], ["value"]))
+    assert decoded_batch.bad_records.to_pylist() == []
+    changes = decoded_batch.changes.rows
     assert changes.column(VALUE_KIND).to_pylist() == [0, 0, 1, 2, 3]
     assert changes.select(schema.names).to_pylist() == rows.to_pylist()

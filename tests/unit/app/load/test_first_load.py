@@ -18,7 +18,7 @@ IN_PLACE = "is partitioned, and its changes name its partitions"
 
 
 @pytest.mark.parametrize(
-    ("relation", "published", "why"),
+    ("relation", "published_names", "why"),
     [
         (ORDERS, None, ""),
         (ROOT, None, IN_PLACE),
@@ -33,10 +33,10 @@ IN_PLACE = "is partitioned, and its changes name its partitions"
     ],
 )
 def test_only_tables_that_the_connector_sends_are_loaded(
-    relation: RelationName, published: set[RelationName] | None, why: str
+    relation: RelationName, published_names: set[RelationName] | None, why: str
 ) -> None:
     """Publications name a root or its partitions, by `publish_via_partition_root`."""
-    sent = None if published is None else frozenset(published)
+    sent = None if published_names is None else frozenset(published_names)
     database = FollowedDatabase(relations=RELATIONS, published_relations=sent)
     assert database.why_not_sent(relation) == why
 

@@ -51,7 +51,7 @@ def test_an_epoch_is_a_trace_of_its_parts(
     tracer.on_epoch("shop.orders", a_report(3))
     clock.sleep(1)
     tracer.on_epoch("shop.items", a_report(3))
-    tracer.on_epoch("shop.old", EpochReport(epoch=3, skipped=True))
+    tracer.on_epoch("shop.old", EpochReport(epoch=3, is_skipped=True))
     clock.sleep(31)
     tracer.on_heartbeat()
     tracer.on_epoch("shop.late", a_report(3))  # its span is in the same trace

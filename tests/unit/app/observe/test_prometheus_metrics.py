@@ -78,13 +78,13 @@ def test_epochs_and_lag() -> None:
     before = samples(metrics.registry)
     assert before["stream_app_messages_total"] == 0, "there from the beginning"
     counts = DecodeCounts(
-        messages=10, changes=12, skipped=1, bad=2, decoder_errors=1, kinds=(7, 2, 2, 1),
+        messages=10, changes=12, skipped=1, bad_records=2, decoder_errors=1, kinds=(7, 2, 2, 1),
         read_s=0.25, decode_s=1.5,
     )  # fmt: skip
     parts = EpochSeconds(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
     metrics.count_epoch(EpochReport(epoch=0, counts=counts, durations=parts, in_driver=True))
     metrics.count_epoch(EpochReport(epoch=1, counts=counts, durations=EpochSeconds(write_s=4.0)))
-    metrics.count_epoch(EpochReport(epoch=1, skipped=True))
+    metrics.count_epoch(EpochReport(epoch=1, is_skipped=True))
     metrics.note_progress(SourceProgress(1, 10, 77, {}), 1000)
     metrics.note_progress(SourceProgress(1, 10, None, {}), 2000)
     values = samples(metrics.registry)
@@ -118,9 +118,9 @@ def test_epochs_and_lag() -> None:
 def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
     """`rowkind.field` has made an insert of an update, and the writer refuses it."""
     refused = pa.record_batch({VALUE_KIND: pa.array([RowKind.INSERT], pa.int8())})
-    decoded = DecodeCounts(changes=1, kinds=(0, 0, 1, 0))
+    counts = DecodeCounts(changes=1, kinds=(0, 0, 1, 0))
     metrics = JobMetrics("db.t")
-    metrics.count_epoch(EpochReport(epoch=0, counts=decoded.plus(counts_of_refused([refused]))))
+    metrics.count_epoch(EpochReport(epoch=0, counts=counts.plus(counts_of_refused([refused]))))
     values = samples(metrics.registry)
     assert values["stream_app_records_total +I"] == 0
     assert values["stream_app_changes_total"] == 0
@@ -240,8 +240,8 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
 
     def quarantine_records(folder: Path, epoch: int, *offsets: int) -> None:
         rows = [{"topic": "t", "partition": 0, "offset": n, "reason": "?"} for n in offsets]
-        bad = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
-        QuarantineWriter(JobFolder(*file_io_of(str(folder))), None).write(epoch, bad)
+        bad_records = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
+        QuarantineWriter(JobFolder(*file_io_of(str(folder))), None).write(epoch, bad_records)
 
     def waiting() -> dict[str, float]:
         watch.count_records()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.app.ops.replay.record_replay import RecordReplay, ReplayOutcome
-from stream_app.cdc.change_batch import bad_records
+from stream_app.cdc.change_batch import bad_records_with_reasons
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
 from stream_app.cdc.pipeline_steps.insert_only_step import InsertOnlyStep
@@ -72,18 +72,20 @@ class Bench:
         message_format = a_format(COLUMNS, keys)
         self.message_format: MessageFormat = message_format
         if not keys:
-            last = InsertOnlyStep(quarantines=True, ignores_deletes=False)
+            last = InsertOnlyStep(quarantines_non_inserts=True, ignores_deletes=False)
             self.message_format = message_format.with_steps({StepPlace.INSERTS_ONLY: last})
 
     def batch(self) -> pa.RecordBatch:
         return messages(*map(message, self.changes))
 
-    def take(self, bad: set[int], user: str = "job", epoch: int = 0) -> None:
+    def take(self, bad_indices: set[int], user: str = "job", epoch: int = 0) -> None:
         """The job's epoch: it takes the topic, and sets the records at some offsets aside."""
         batch = self.batch()
-        reasons = {offset: "column 'v' (INT): \"x\" is not a value of that type" for offset in bad}
-        self.writer.write(epoch, pa.Table.from_batches([bad_records(batch, reasons)]))
-        good = [offset for offset in range(len(self.changes)) if offset not in bad]
+        reasons = {
+            offset: "column 'v' (INT): \"x\" is not a value of that type" for offset in bad_indices
+        }
+        self.writer.write(epoch, pa.Table.from_batches([bad_records_with_reasons(batch, reasons)]))
+        good = [offset for offset in range(len(self.changes)) if offset not in bad_indices]
         rows = self.message_format.decode(batch.take(pa.array(good, pa.int64()))).changes.rows
         append = SingleAppend.begin(self.table, user)
         changes = append.write(rows) if rows.num_rows else []
@@ -131,10 +133,10 @@ def test_any_records_in_any_order_give_the_newest_change_of_each_row(
     tmp_path_factory: pytest.TempPathFactory, changes: list[Change], data: st.DataObject
 ) -> None:
     bench = Bench(tmp_path_factory.mktemp("replay"), changes)
-    bad = data.draw(st.sets(st.integers(0, len(changes) - 1)))
-    bench.take(bad)
-    applied = [offset for offset in range(len(changes)) if offset not in bad]
-    waiting = set(bad)
+    bad_indices = data.draw(st.sets(st.integers(0, len(changes) - 1)))
+    bench.take(bad_indices)
+    applied = [offset for offset in range(len(changes)) if offset not in bad_indices]
+    waiting = set(bad_indices)
     while waiting:
         first = data.draw(st.sampled_from(sorted(waiting)))
         last = data.draw(st.integers(first, len(changes)))
@@ -277,7 +279,7 @@ def test_records_of_an_epoch_that_is_not_in_the_table_are_the_jobs(tmp_path: Pat
     bench.take({0})
     bench.changes.append((2, "b"))
     reasons = {1: "is not JSON"}
-    bench.writer.write(1, pa.Table.from_batches([bad_records(bench.batch(), reasons)]))
+    bench.writer.write(1, pa.Table.from_batches([bad_records_with_reasons(bench.batch(), reasons)]))
     outcome = bench.replay()
     assert [record.offset for record in outcome.early_records] == [1]
     assert bench.rows() == [(1, "a")]

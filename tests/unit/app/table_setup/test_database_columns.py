@@ -29,9 +29,9 @@ WHOLE = [
 def decoded(database: Database, name: str, *messages: Any) -> list[dict[str, Any]]:
     """The rows that the job's own format makes of messages."""
     decode = job_pipeline(database.job_tables, database.table(name))
-    decoded = decode.decode(table_of(messages).to_batches()[0])
-    assert not decoded.bad.num_rows, decoded.bad.to_pylist()
-    return decoded.changes.rows.drop_columns(["_VALUE_KIND"]).to_pylist()
+    decoded_batch = decode.decode(table_of(messages).to_batches()[0])
+    assert not decoded_batch.bad_records.num_rows, decoded_batch.bad_records.to_pylist()
+    return decoded_batch.changes.rows.drop_columns(["_VALUE_KIND"]).to_pylist()
 
 
 def test_a_new_table_has_the_made_columns_in_each_row(tmp_path: Path) -> None:

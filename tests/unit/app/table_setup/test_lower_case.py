@@ -134,5 +134,5 @@ def test_each_format_takes_names_in_lower_case_to_its_tasks(tmp_path: Path, name
     needed = {option.key: option.example for option in FORMATS[name].options if option.example}
     source = replace(job.config.source, format=name, format_options=needed)
     pickled = pickle.dumps(job_pipeline(replace(job.database, source=source), job.table("orders")))
-    decoded = pickle.loads(pickled).decode(job.messages(0, 0))
-    assert decoded.changes.rows.schema.names == ["_VALUE_KIND", "id", "v", "n"]
+    decoded_batch = pickle.loads(pickled).decode(job.messages(0, 0))
+    assert decoded_batch.changes.rows.schema.names == ["_VALUE_KIND", "id", "v", "n"]

@@ -35,7 +35,7 @@ def test_columns_that_conditions_read_are_not_restored() -> None:
 
 def test_columns_that_others_are_computed_from_are_not_restored() -> None:
     table = TableConfig(computed_columns=("short=substring(body,0,3)",))
-    setup = format_setup(SourceConfig(), table, a_schema(), restores=True)
+    setup = format_setup(SourceConfig(), table, a_schema(), restores_values=True)
     assert setup.traits.restored_columns == {"title"}
 
 

@@ -130,9 +130,11 @@ def test_bytes_of_any_scale_are_exact_or_fail(
         [index for index in indices if len(raw[index]) <= 16],
     ):
         values = pa.array([raw[index] for index in chosen] + [None], pa.binary())
-        decimals, failed = decimals_from_bytes(values, sent_scale, pa.decimal128(precision, scale))
+        decimals, has_failed = decimals_from_bytes(
+            values, sent_scale, pa.decimal128(precision, scale)
+        )
         assert decimals.to_pylist() == [*(expected[index] for index in chosen), None]
-        lost = [False] * len(values) if failed is None else failed.tolist()
+        lost = [False] * len(values) if has_failed is None else has_failed.tolist()
         assert lost == [*(expected[index] is None for index in chosen), False]
 
 
@@ -143,13 +145,13 @@ def check(column: str, texts: list[str], expected: list[Any], options: dict[str,
     assert len(fits) < len(expected)
     decoder = a_format(f"id BIGINT, v {column}", options=options)
     sent = [event(after=f'{{"id":{index},"v":{text}}}') for index, text in enumerate(texts)]
-    decoded = decoder.decode(messages(*sent, event(after='{"id":-1,"v":[]}')))
-    assert {row[2]: row[3] for row in rows_of(decoded) if row[2] >= 0} == {
+    decoded_batch = decoder.decode(messages(*sent, event(after='{"id":-1,"v":[]}')))
+    assert {row[2]: row[3] for row in rows_of(decoded_batch) if row[2] >= 0} == {
         index: expected[index] for index in fits
     }
-    assert set(reasons_of(decoded)) >= set(range(len(expected))) - set(fits)
-    decoded = decoder.decode(messages(*(sent[index] for index in fits)))
-    assert [row[3] for row in rows_of(decoded)] == [expected[index] for index in fits]
+    assert set(reasons_of(decoded_batch)) >= set(range(len(expected))) - set(fits)
+    decoded_batch = decoder.decode(messages(*(sent[index] for index in fits)))
+    assert [row[3] for row in rows_of(decoded_batch)] == [expected[index] for index in fits]
     for index in range(0, len(sent), 20):
         alone = decoder.decode(messages(sent[index]))
         assert [row[3] for row in rows_of(alone)] == (

@@ -61,17 +61,17 @@ class Wire:
         return json.dumps({"type": "struct", "fields": images, "name": "t.Envelope"})
 
 
-def outcomes(decoded: DecodedBatch, count: int) -> list[Outcome]:
+def outcomes(decoded_batch: DecodedBatch, count: int) -> list[Outcome]:
     """Return for each message its rows, or its reason."""
-    rows = decoded.changes.rows
+    rows = decoded_batch.changes.rows
     outcomes: dict[int, Outcome] = {}
     columns = [rows.column(name).to_pylist() for name in ("id", "w")]
     values = comparable(rows.column("v"))
     for position, *row in zip(
-        decoded.changes.message_indices.tolist(), *columns, values, strict=True
+        decoded_batch.changes.message_indices.tolist(), *columns, values, strict=True
     ):
         outcomes[position] = (*outcomes.get(position, ()), tuple(row))
-    reasons = reasons_of(decoded)
+    reasons = reasons_of(decoded_batch)
     assert not outcomes.keys() & reasons.keys()
     return [
         outcomes.get(position, (BAD, reasons.get(position, "lost"))) for position in range(count)
@@ -98,46 +98,48 @@ def comparable(column: pa.Array) -> list[Any]:
     return list(column.to_pylist())
 
 
-def expected(wire: Wire, key: int, text: str) -> list[Outcome]:
+def expected(wire_form: Wire, key: int, text: str) -> list[Outcome]:
     """All that may come of a record; a bad one without its reason."""
     try:
-        value = parse(wire.message(key, text))
+        value = parse(wire_form.message(key, text))
     except NoJsonError:
         return [(BAD,)]
     row = dict(value)
-    row = row if wire.source.field is None else dict(row["payload"])
-    row = row if wire.is_flat else dict(row["after"])
-    possible = meanings(wire.source.column, row["v"])
+    row = row if wire_form.source.field is None else dict(row["payload"])
+    row = row if wire_form.is_flat else dict(row["after"])
+    possible = meanings(wire_form.source.column, row["v"])
     return [(BAD,) if meaning is BAD else ((key, f"w{key}", meaning),) for meaning in possible]
 
 
-def places(wire: Wire, texts: list[str], rng: random.Random) -> Iterator[tuple[str, int, Outcome]]:
+def places(
+    wire_form: Wire, texts: list[str], rng: random.Random
+) -> Iterator[tuple[str, int, Outcome]]:
     """Yield each record's place, its number and its outcome."""
     for index, text in enumerate(texts):
-        alone = wire.decoder().decode(messages(wire.message(index, text)))
+        alone = wire_form.decoder().decode(messages(wire_form.message(index, text)))
         yield "alone", index, outcomes(alone, 1)[0]
-        refused = wire.message(REFUSED_KEY, text), wire.message(REFUSED_KEY, "null")
-        beside = messages(refused[0], wire.message(index, text), refused[1])
-        yield "beside refused ones", index, outcomes(wire.decoder().decode(beside), 3)[1]
+        refused = wire_form.message(REFUSED_KEY, text), wire_form.message(REFUSED_KEY, "null")
+        beside = messages(refused[0], wire_form.message(index, text), refused[1])
+        yield "beside refused ones", index, outcomes(wire_form.decoder().decode(beside), 3)[1]
     order = rng.sample(range(len(texts)), len(texts))
-    batch = messages(*(wire.message(index, texts[index]) for index in order))
+    batch = messages(*(wire_form.message(index, texts[index]) for index in order))
     for index, outcome in zip(
-        order, outcomes(wire.decoder().decode(batch), len(order)), strict=True
+        order, outcomes(wire_form.decoder().decode(batch), len(order)), strict=True
     ):
         yield "shuffled into a batch", index, outcome
-    good = [text for text in texts if good_value(wire, text)]
+    good = [text for text in texts if good_value(wire_form, text)]
     kinds = sorted({json_kind(text) for text in good})
     for kind, index in itertools.product(kinds, rng.sample(range(len(texts)), AMONG_GOOD)):
         neighbour = rng.choice([text for text in good if json_kind(text) == kind])
-        among = [wire.message(index, neighbour)] * GOOD_NEIGHBOURS
+        among = [wire_form.message(index, neighbour)] * GOOD_NEIGHBOURS
         place = rng.randrange(GOOD_NEIGHBOURS)
-        among[place] = wire.message(index, texts[index])
-        decoded = wire.decoder().decode(messages(*among))
-        yield f"among {neighbour}", index, outcomes(decoded, GOOD_NEIGHBOURS)[place]
+        among[place] = wire_form.message(index, texts[index])
+        decoded_batch = wire_form.decoder().decode(messages(*among))
+        yield f"among {neighbour}", index, outcomes(decoded_batch, GOOD_NEIGHBOURS)[place]
 
 
-def good_value(wire: Wire, text: str) -> bool:
-    return text != "null" and len(text) < 100 and (BAD,) not in expected(wire, 1, text)
+def good_value(wire_form: Wire, text: str) -> bool:
+    return text != "null" and len(text) < 100 and (BAD,) not in expected(wire_form, 1, text)
 
 
 def json_kind(text: str) -> str:
@@ -146,16 +148,18 @@ def json_kind(text: str) -> str:
 
 def violations(source: Source, most: int, seed: int) -> Iterator[str]:
     rng = random.Random(f"{seed} {source}")
-    wire = Wire(source, is_flat=rng.random() < 0.5)
+    wire_form = Wire(source, is_flat=rng.random() < 0.5)
     texts = texts_for(source, rng, most)
     alone: dict[int, Outcome] = {}
-    for place, index, outcome in places(wire, texts, rng):
-        shown = f"{source} flat={wire.is_flat} {texts[index][:80]} {place}: {repr(outcome)[:200]}"
+    for place, index, outcome in places(wire_form, texts, rng):
+        shown = (
+            f"{source} flat={wire_form.is_flat} {texts[index][:80]} {place}: {repr(outcome)[:200]}"
+        )
         first = alone.setdefault(index, outcome)
         if repr(outcome) != repr(first):
             yield f"{shown}; alone: {repr(first)[:200]}"
         elif place == "alone":
-            allowed = expected(wire, index, texts[index])
+            allowed = expected(wire_form, index, texts[index])
             if repr(outcome[:1]) not in map(repr, allowed):
                 yield f"{shown}; expected: {repr(allowed)[:200]}"
 

@@ -142,15 +142,15 @@ def test_nested_values_are_parsed_in_a_batch_as_alone(as_text: bool, seed: int) 
                     "r": json.dumps(r) if as_text and r is not None else r})
         for index, (a, r) in enumerate(pairs)
     ]  # fmt: skip
-    decoded = a_format(columns).decode(messages(*(event(after=text) for text in texts)))
-    bad = {index for index, (a, r) in enumerate(pairs) if a == [1e20] or r == {}}
-    assert reasons_of(decoded).keys() == bad
+    decoded_batch = a_format(columns).decode(messages(*(event(after=text) for text in texts)))
+    bad_indices = {index for index, (a, r) in enumerate(pairs) if a == [1e20] or r == {}}
+    assert reasons_of(decoded_batch).keys() == bad_indices
     expected = [
         (index, None if a is None else [None if x is None else D(str(x)) for x in a],
          None if r is None else {"x": r["x"], "y": r.get("y")})
-        for index, (a, r) in enumerate(pairs) if index not in bad
+        for index, (a, r) in enumerate(pairs) if index not in bad_indices
     ]  # fmt: skip
-    assert [row[2:] for row in rows_of(decoded)] == expected
+    assert [row[2:] for row in rows_of(decoded_batch)] == expected
 
 
 def test_an_array_that_was_not_sent_takes_the_value_before() -> None:
@@ -159,17 +159,17 @@ def test_an_array_that_was_not_sent_takes_the_value_before() -> None:
     old = '{"id":1,"v":["a"],"n":[1,2],"j":"{\\"k\\":1}"}'
     raw = json.dumps(list(PLACEHOLDER.encode()))
     new = f'{{"id":1,"v":["{PLACEHOLDER}"],"n":{raw},"j":"{PLACEHOLDER}"}}'
-    decoded = decoder.decode(
+    decoded_batch = decoder.decode(
         messages(event(after=old), event("u", before=old, after=new), event("u", after=new))
     )
-    assert [row[2:] for row in rows_of(decoded)] == [(1, ["a"], [1, 2], [("k", 1)])] * 3
-    assert "REPLICA IDENTITY FULL" in reasons_of(decoded)[2]
+    assert [row[2:] for row in rows_of(decoded_batch)] == [(1, ["a"], [1, 2], [("k", 1)])] * 3
+    assert "REPLICA IDENTITY FULL" in reasons_of(decoded_batch)[2]
 
 
 def test_a_delete_whose_image_has_the_key_alone() -> None:
     columns = "id BIGINT, a ARRAY<INT> NOT NULL, m MAP<STRING, INT>, r ROW<x INT NOT NULL> NOT NULL"
     decoder = a_format(columns, traits=TableTraits(), options={"replica-identity": "default"})
     image = '{"id":1,"a":[0],"m":null,"r":{"x":0}}'
-    decoded = decoder.decode(messages(event("d", before=image)))
-    assert decoded.bad.num_rows == 0
-    assert [row[:3] for row in rows_of(decoded)] == [(0, "-D", 1)]
+    decoded_batch = decoder.decode(messages(event("d", before=image)))
+    assert decoded_batch.bad_records.num_rows == 0
+    assert [row[:3] for row in rows_of(decoded_batch)] == [(0, "-D", 1)]

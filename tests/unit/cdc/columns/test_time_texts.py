@@ -85,9 +85,9 @@ TIMES = [f"{time[1:]}{zone}" for time in CLOCKS if time for zone in ZONES]
 def fate(column: str, texts: list[str], *others: str) -> list[Any]:
     """Return the outcome of each text, in one batch with others."""
     sent = [event(after=json.dumps({"id": index, "v": text})) for index, text in enumerate(texts)]
-    decoded = a_format(f"id BIGINT, v {column}").decode(messages(*sent, *others))
-    rows = {row[2]: row[3] for row in rows_of(decoded)}
-    reasons = reasons_of(decoded)
+    decoded_batch = a_format(f"id BIGINT, v {column}").decode(messages(*sent, *others))
+    rows = {row[2]: row[3] for row in rows_of(decoded_batch)}
+    reasons = reasons_of(decoded_batch)
     assert all((index in rows) != (index in reasons) for index in range(len(texts)))
     return [rows.get(index) for index in range(len(texts))]
 
@@ -131,5 +131,5 @@ def test_an_odd_text_is_bad_alone_and_among_good_ones(text: str, column: str) ->
 def test_a_number_where_texts_are_expected_has_no_unit() -> None:
     for column in ("DATE", "TIME(3)", "TIMESTAMP(6)"):
         decoder = a_format(f"id BIGINT, v {column}", options={"time.precision.mode": "isostring"})
-        decoded = decoder.decode(messages(event(after='{"id":1,"v":19439}')))
-        assert "19439 is a number (read as iso; column.v.encoding" in reasons_of(decoded)[0]
+        decoded_batch = decoder.decode(messages(event(after='{"id":1,"v":19439}')))
+        assert "19439 is a number (read as iso; column.v.encoding" in reasons_of(decoded_batch)[0]

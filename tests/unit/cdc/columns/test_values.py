@@ -234,9 +234,9 @@ def test_base64_of_every_length() -> None:
     raw = [rng.randbytes(length) for length in range(40)] + [None, b"", b"x"]
     texts = [None if value is None else base64.b64encode(value).decode() for value in raw]
     for start in (0, 5, 41):
-        decoded, failed = decode_base64(pa.array(texts).slice(start))
-        assert decoded.to_pylist() == raw[start:]
-        assert failed is None
+        decoded_values, has_failed = decode_base64(pa.array(texts).slice(start))
+        assert decoded_values.to_pylist() == raw[start:]
+        assert has_failed is None
         hexed = pa.array([None if value is None else value.hex() for value in raw])
         assert decode_hex(hexed.slice(start))[0].to_pylist() == raw[start:]
 
@@ -249,11 +249,11 @@ def test_a_decimal_takes_exactly_the_numbers_of_its_precision(precision: int) ->
     numbers += [2**64, 2**63, -(2**63), 2**200, -(2**64)]
     raw = [n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in numbers]
     target = pa.decimal128(precision, 0)
-    decoded, failed = decimals_from_bytes(pa.array(raw), 0, target)
+    decoded_decimals, has_failed = decimals_from_bytes(pa.array(raw), 0, target)
     want = [D(n) if abs(n) < limit else None for n in numbers]
-    assert decoded.to_pylist() == want
-    assert failed is not None
-    assert failed.tolist() == [value is None for value in want]
+    assert decoded_decimals.to_pylist() == want
+    assert has_failed is not None
+    assert has_failed.tolist() == [value is None for value in want]
 
 
 @pytest.mark.parametrize("keeps", [True, False])
@@ -269,7 +269,7 @@ def test_decimals_that_have_their_scale_in_both_images(keeps: bool, identity: st
         "id DECIMAL(10,2), d DECIMAL(10,2)", keep_update_before=keeps,
         options={"replica-identity": identity},
     )  # fmt: skip
-    decoded = decode.decode(
+    decoded_batch = decode.decode(
         messages(
             event(after=row("AQ==", "BQ==")),
             event("u", before=row("AQ==", "BQ=="), after=row("AQ==", "Bg==")),
@@ -286,8 +286,8 @@ def test_decimals_that_have_their_scale_in_both_images(keeps: bool, identity: st
         (2, "+U", D("0.20"), D("0.60")),
         (3, "-D", D("0.20"), old["0.60"]),
     ]
-    assert rows_of(decoded) == want
-    assert reasons_of(decoded) == {}
+    assert rows_of(decoded_batch) == want
+    assert reasons_of(decoded_batch) == {}
 
 
 def test_many_different_kinds_in_one_batch() -> None:
@@ -296,7 +296,7 @@ def test_many_different_kinds_in_one_batch() -> None:
     batch = messages(
         *(event(after=f'{{"id":{index},"f":{text}}}') for index, text in enumerate(texts))
     )
-    decoded = a_format("id BIGINT, f DOUBLE").decode(batch)
+    decoded_batch = a_format("id BIGINT, f DOUBLE").decode(batch)
     want = [1.5, math.nan, math.inf, None, 2.0] * 200
-    assert repr([row[3] for row in rows_of(decoded)]) == repr(want)
-    assert list(reasons_of(decoded)) == [1000]
+    assert repr([row[3] for row in rows_of(decoded_batch)]) == repr(want)
+    assert list(reasons_of(decoded_batch)) == [1000]

@@ -97,17 +97,17 @@ def a_message(rng: random.Random, number: int) -> bytes:
     return encoded(number, ENVELOPE, {**change, "block": rng.choice([None, block])})
 
 
-def everything(decoded: DecodedBatch) -> tuple[Any, ...]:
+def everything(decoded_batch: DecodedBatch) -> tuple[Any, ...]:
     """All that a decoder tells, comparable."""
-    assert decoded.decoder_error_count == 0
+    assert decoded_batch.decoder_error_count == 0
     return (
-        repr(rows_of(decoded)),
-        reasons_of(decoded),
-        decoded.skipped_count,
-        sorted(decoded.tables.items()),
-        decoded.schemas,
-        {column: sighting.record_count for column, sighting in decoded.drift.items()},
-        decoded.changes.rows.schema,
+        repr(rows_of(decoded_batch)),
+        reasons_of(decoded_batch),
+        decoded_batch.skipped_count,
+        sorted(decoded_batch.tables.items()),
+        decoded_batch.schemas,
+        {column: sighting.record_count for column, sighting in decoded_batch.drift.items()},
+        decoded_batch.changes.rows.schema,
     )
 
 
@@ -186,7 +186,7 @@ def test_numbers_of_variable_length(written: bytes, number: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "good", "bad"),
+    ("schema", "good", "bad_values"),
     [
         ("string", b"\x04ab", [b"\x06ab", b"\x03ab", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"]),
         (["null", "string"], b"\x02\x00", [b"\x04\x00", b"\x01\x00", b"\x02"]),
@@ -198,12 +198,12 @@ def test_numbers_of_variable_length(written: bytes, number: int | None) -> None:
     ],
 )
 def test_the_layout_declines_a_value_beyond_the_end_of_its_message(
-    schema: Any, good: bytes, bad: list[bytes]
+    schema: Any, good: bytes, bad_values: list[bytes]
 ) -> None:
     of_field = {"type": "record", "name": "E", "fields": [{"name": "n", "type": schema}]}
-    read = a_layout(of_field).read(pa.array([good, *bad, good], pa.binary()), 0)
+    read = a_layout(of_field).read(pa.array([good, *bad_values, good], pa.binary()), 0)
     assert read is not None
-    assert read.is_parsed.tolist() == [True, *[False] * len(bad), True]
+    assert read.is_parsed.tolist() == [True, *[False] * len(bad_values), True]
 
 
 @pytest.mark.parametrize(

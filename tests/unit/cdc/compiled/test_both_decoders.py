@@ -45,21 +45,21 @@ MODES: tuple[dict[str, str], ...] = (
 )
 
 
-def everything(decoded: DecodedBatch) -> tuple[Any, ...]:
+def everything(decoded_batch: DecodedBatch) -> tuple[Any, ...]:
     """All that a decoder tells, comparable: NaN by its text.
 
     But not its counts of unknown and missing columns. Arrays compare records by their number of
     fields, and so take a few for what the others are; machine code counts each one.
     """
-    assert decoded.decoder_error_count == 0
+    assert decoded_batch.decoder_error_count == 0
     return (
-        repr(rows_of(decoded)),
-        reasons_of(decoded),
-        decoded.skipped_count,
-        sorted(decoded.tables.items()),
-        decoded.schemas,
-        decoded.last_truncate,
-        decoded.changes.rows.schema,
+        repr(rows_of(decoded_batch)),
+        reasons_of(decoded_batch),
+        decoded_batch.skipped_count,
+        sorted(decoded_batch.tables.items()),
+        decoded_batch.schemas,
+        decoded_batch.last_truncate,
+        decoded_batch.changes.rows.schema,
     )
 
 

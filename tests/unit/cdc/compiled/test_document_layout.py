@@ -102,19 +102,19 @@ def a_message(rng: random.Random, odd: float) -> str:
     return f"{{{rng.choice([',', ', ']).join(fields)}}}"
 
 
-def everything(decoded: DecodedBatch) -> tuple[Any, ...]:
+def everything(decoded_batch: DecodedBatch) -> tuple[Any, ...]:
     """All that a decoder tells, comparable.
 
     But not its counts of columns, which arrays estimate, nor the words of its reasons: those of
     arrays depend on the messages that are read together.
     """
-    assert decoded.decoder_error_count == 0
+    assert decoded_batch.decoder_error_count == 0
     return (
-        repr(rows_of(decoded)),
-        sorted(reasons_of(decoded)),
-        decoded.skipped_count,
-        sorted(decoded.tables.items()),
-        decoded.changes.rows.schema,
+        repr(rows_of(decoded_batch)),
+        sorted(reasons_of(decoded_batch)),
+        decoded_batch.skipped_count,
+        sorted(decoded_batch.tables.items()),
+        decoded_batch.changes.rows.schema,
     )
 
 

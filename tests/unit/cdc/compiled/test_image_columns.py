@@ -50,7 +50,7 @@ def reading(name: str, sql: str, encoding: Encoding) -> ColumnReading:
         arrow_type=arrow_schema(parse_columns(f"`{name}` {sql}")).field(0).type,
         encoding=encoding,
         scale=column.data_type.scale,
-        required=False,
+        is_required=False,
         is_key=False,
     )
 
@@ -97,9 +97,9 @@ def test_a_value_is_what_arrow_parses_or_is_declined(text: str) -> None:
             pa.array([image.encode()]), pa.schema([("c0", column.wire_type(kind))])
         )
         if expected is None:  # too large: told by a later step, not by the parser
-            _, failed = cast_column(column, kind, parsed.columns[0])
-            assert failed is not None, f"{sql} {kind.name} {text}"
-            assert failed.tolist() == [True]
+            _, has_failed = cast_column(column, kind, parsed.columns[0])
+            assert has_failed is not None, f"{sql} {kind.name} {text}"
+            assert has_failed.tolist() == [True]
             continue
         [value] = expected
         if pa.types.is_decimal256(value.type):

@@ -47,11 +47,12 @@ def outcomes(call: str, column_type: DataType, values: list[Any]) -> list[Any]:
     column = pa.array(values, arrow_type(column_type))
     # A slice begins behind the start of its buffers.
     for part in (column, pa.concat_arrays([column.slice(0, 1), column]).slice(1)):
-        computed, failed = a_function(call, column_type).compute(part)
+        computed, has_failed = a_function(call, column_type).compute(part)
         results = computed.to_pylist()
-        if failed is not None:
+        if has_failed is not None:
             results = [
-                FAILS if bad else result for bad, result in zip(failed, results, strict=True)
+                FAILS if has_failed else result
+                for has_failed, result in zip(has_failed, results, strict=True)
             ]
     return results
 
@@ -234,6 +235,6 @@ def _applied_to(
     known_columns: KnownColumns,
 ) -> bool:
     left = filter_changes(np.array(kinds, np.int8), np.array(pair), np.array(passes), known_columns)
-    for kind in left.kinds[left.remains]:
+    for kind in left.kinds[left.is_kept]:
         is_stored = RowKind(kind) in (RowKind.INSERT, RowKind.UPDATE_AFTER)
     return is_stored

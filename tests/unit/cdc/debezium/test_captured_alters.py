@@ -49,21 +49,21 @@ def of_sql(*rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("source", ["pg", "mariadb"])
 def test_each_message_has_the_columns_of_its_time(source: str, prefix: str) -> None:
     topic = captured(f"debezium_{source}_alters", f"{prefix}.{source}.shop.story")
-    decoded = a_format(COLUMNS, options={"truncate": "ignore"}).decode(topic)
-    rows = rows_of(decoded)
+    decoded_batch = a_format(COLUMNS, options={"truncate": "ignore"}).decode(topic)
+    rows = rows_of(decoded_batch)
     news = [row for row in rows if row[1] in ("+I", "+U")]
     # ALTER TABLE … MODIFY drops a column's DEFAULT in MariaDB.
     eve = (16, "+I", 7, None, "Eve", None, None, "7" if source == "pg" else None, None)
     long_rows = [LONG_KEPT] if source == "mariadb" else []
     assert news == of_sql(*INSERTS, *UPDATES, *long_rows, eve)
     assert {row[0]: row[2] for row in rows if row[1] == "-D"} == DELETED
-    bad = reasons_of(decoded)
+    reasons = reasons_of(decoded_batch)
     if source == "mariadb":
-        assert bad == {}
+        assert reasons == {}
     else:
         # Not logged, and a table with PostgreSQL's default identity has no before-image of it.
-        assert list(bad) == [LONG_KEPT[0]]
-        assert "REPLICA IDENTITY FULL" in bad[LONG_KEPT[0]]
+        assert list(reasons) == [LONG_KEPT[0]]
+        assert "REPLICA IDENTITY FULL" in reasons[LONG_KEPT[0]]
 
 
 @pytest.mark.parametrize("source", ["pg", "mariadb"])

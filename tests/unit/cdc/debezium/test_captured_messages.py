@@ -72,36 +72,36 @@ CUSTOMER_CHANGES = [
 
 
 def test_pg_plain_customers() -> None:
-    decoded = a_format(CUSTOMERS, options=DEFAULT_IDENTITY).decode(
+    decoded_batch = a_format(CUSTOMERS, options=DEFAULT_IDENTITY).decode(
         captured("debezium_pg_plain", "pg.shop.customers")
     )
-    assert rows_of(decoded) == CUSTOMER_CHANGES
-    assert reasons_of(decoded) == {}
-    assert decoded.skipped_count == 2
+    assert rows_of(decoded_batch) == CUSTOMER_CHANGES
+    assert reasons_of(decoded_batch) == {}
+    assert decoded_batch.skipped_count == 2
 
 
 def test_pg_schema_customers() -> None:
     """Three Kafka partitions change the order of the rows, but not the changes."""
-    decoded = a_format(CUSTOMERS, options=DEFAULT_IDENTITY).decode(
+    decoded_batch = a_format(CUSTOMERS, options=DEFAULT_IDENTITY).decode(
         captured("debezium_pg_schema", "pgs.shop.customers")
     )
-    got = sorted((kind, values) for _, kind, *values in rows_of(decoded))
+    got = sorted((kind, values) for _, kind, *values in rows_of(decoded_batch))
     want = sorted((kind, values) for _, kind, *values in CUSTOMER_CHANGES)
     assert str(got) == str(want)
-    assert reasons_of(decoded) == {}
-    assert decoded.skipped_count == 2
+    assert reasons_of(decoded_batch) == {}
+    assert decoded_batch.skipped_count == 2
 
 
 def test_pg_flat_customers() -> None:
     """Milliseconds only, and alone with its nulls: row 3 has no tier, phone stays null."""
-    decoded = a_format(
+    decoded_batch = a_format(
         CUSTOMERS + ", phone STRING, score DOUBLE, level BIGINT",
         options=FLAT | DEFAULT_IDENTITY,
     ).decode(captured("debezium_pg_flat", "pgf.shop.customers"))
     none = (None, None, None)
     millis = {"updated_at": dt.datetime(2024, 2, 29, 23, 59, 59, 123000)}
     before_epoch = dt.datetime(1969, 12, 31, 23, 59, 59, 999000)
-    assert rows_of(decoded) == [
+    assert rows_of(decoded_batch) == [
         (0, "+I", *with_(ADA, **millis), *none),
         (1, "+I", *with_(LUKASZ, updated_at=before_epoch), *none),
         (2, "+I", *with_(LI, tier=None), *none),
@@ -114,7 +114,7 @@ def test_pg_flat_customers() -> None:
         (11, "+U", *with_(ADA, balance=D("1334.75"), **millis), *none),
         (12, "+U", *with_(LI, tier=None, note=None), "-", None, 5_000_000_000),
     ]
-    assert (decoded.skipped_count, reasons_of(decoded)) == (2, {})
+    assert (decoded_batch.skipped_count, reasons_of(decoded_batch)) == (2, {})
 
 
 BIG = 9007199254740993  # 2^53 + 1
@@ -142,13 +142,13 @@ ORDER_CHANGES = [
 @pytest.mark.parametrize("topic", ["pg", "pgs"])
 def test_pg_orders_with_before_images(topic: str) -> None:
     file = {"pg": "debezium_pg_plain", "pgs": "debezium_pg_schema"}[topic]
-    decoded = a_format(ORDERS, ("order_id", "line"), options={"truncate": "ignore"}).decode(
+    decoded_batch = a_format(ORDERS, ("order_id", "line"), options={"truncate": "ignore"}).decode(
         captured(file, f"{topic}.shop.orders")
     )
     for number in (1, 2):  # by line: they lie in different Kafka partitions
-        got = [row[1:] for row in rows_of(decoded) if row[3] == number]
+        got = [row[1:] for row in rows_of(decoded_batch) if row[3] == number]
         assert got == [row for row in ORDER_CHANGES if row[2] == number]
-    assert decoded.skipped_count == 2  # tombstone and truncate
+    assert decoded_batch.skipped_count == 2  # tombstone and truncate
 
 
 def test_pg_orders_truncate_stops() -> None:
@@ -164,15 +164,19 @@ def test_pg_orders_without_update_before() -> None:
     decoder = a_format(
         ORDERS, ("order_id", "line"), options={"truncate": "ignore"}, keep_update_before=False
     )
-    decoded = decoder.decode(captured("debezium_pg_plain", "pg.shop.orders"))
-    assert [row[1:] for row in rows_of(decoded)] == [row for row in ORDER_CHANGES if row[0] != "-U"]
+    decoded_batch = decoder.decode(captured("debezium_pg_plain", "pg.shop.orders"))
+    assert [row[1:] for row in rows_of(decoded_batch)] == [
+        row for row in ORDER_CHANGES if row[0] != "-U"
+    ]
 
 
 def test_pg_flat_orders() -> None:
     """1.0E-4 is exactly 0.0001; a flattened update has no before-image."""
     decoder = a_format(ORDERS, ("order_id", "line"), options=FLAT)
-    decoded = decoder.decode(captured("debezium_pg_flat", "pgf.shop.orders"))
-    assert [row[1:] for row in rows_of(decoded)] == [row for row in ORDER_CHANGES if row[0] != "-U"]
+    decoded_batch = decoder.decode(captured("debezium_pg_flat", "pgf.shop.orders"))
+    assert [row[1:] for row in rows_of(decoded_batch)] == [
+        row for row in ORDER_CHANGES if row[0] != "-U"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -184,9 +188,9 @@ def test_pg_flat_orders() -> None:
     ],
 )
 def test_unchanged_toast_value_without_before_image(file: str, topic: str) -> None:
-    decoded = a_format("id INT, title STRING, body STRING").decode(captured(file, topic))
-    assert rows_of(decoded) == [(0, "+I", 1, "long", "0123456789" * 900)]
-    (reason,) = reasons_of(decoded).values()
+    decoded_batch = a_format("id INT, title STRING, body STRING").decode(captured(file, topic))
+    assert rows_of(decoded_batch) == [(0, "+I", 1, "long", "0123456789" * 900)]
+    (reason,) = reasons_of(decoded_batch).values()
     assert "'body'" in reason
     assert "REPLICA IDENTITY FULL" in reason
 
@@ -200,15 +204,15 @@ def test_unchanged_toast_value_without_before_image(file: str, topic: str) -> No
     ],
 )
 def test_keyless_table(file: str, topic: str) -> None:
-    decoded = a_format("a INT, b STRING", ("a", "b")).decode(captured(file, topic))
+    decoded_batch = a_format("a INT, b STRING", ("a", "b")).decode(captured(file, topic))
     inserted = (1, "one")
-    assert [row[1:] for row in rows_of(decoded)] == [
+    assert [row[1:] for row in rows_of(decoded_batch)] == [
         ("+I", *inserted),
         ("+I", *inserted),
         ("-D", *inserted),
         ("-D", *inserted),
     ]
-    assert decoded.skipped_count == 2
+    assert decoded_batch.skipped_count == 2
 
 
 @pytest.mark.parametrize(
@@ -223,10 +227,10 @@ def test_keyless_table(file: str, topic: str) -> None:
 )
 def test_messages_that_mean_no_row(file: str, topic: str, count: int | None) -> None:
     batch = captured(file, topic)
-    decoded = a_format("id STRING, name STRING").decode(batch)
-    assert rows_of(decoded) == []
-    assert reasons_of(decoded) == {}
-    assert decoded.skipped_count == batch.num_rows
+    decoded_batch = a_format("id STRING, name STRING").decode(batch)
+    assert rows_of(decoded_batch) == []
+    assert reasons_of(decoded_batch) == {}
+    assert decoded_batch.skipped_count == batch.num_rows
     assert count in (None, batch.num_rows)
 
 
@@ -239,7 +243,7 @@ def maria(row: tuple[Any, ...], seen: Any = None, **more: Any) -> tuple[Any, ...
 
 
 def test_mariadb_customers() -> None:
-    decoded = a_format(MARIA_CUSTOMERS).decode(
+    decoded_batch = a_format(MARIA_CUSTOMERS).decode(
         captured("debezium_mariadb_plain", "mdb.shop.customers")
     )
     richer = with_(ADA, balance=D("1334.75"))
@@ -248,7 +252,7 @@ def test_mariadb_customers() -> None:
     later = {"phone": "-", "level": 1}  # after RENAME tier TO level
     six, seven = (6, "a", *bare), (7, "b", *bare)
     renamed = with_(richer, tier=None)
-    assert rows_of(decoded) == [
+    assert rows_of(decoded_batch) == [
         (0, "+I", *maria(ADA, SEEN)),
         (1, "+I", *maria(LUKASZ)),
         (2, "+I", *maria(li)),
@@ -267,4 +271,4 @@ def test_mariadb_customers() -> None:
         (14, "-U", *maria(seven, **later)),
         (14, "+U", *maria(with_(seven, name="upserted"), **later)),
     ]
-    assert (decoded.skipped_count, reasons_of(decoded)) == (2, {})
+    assert (decoded_batch.skipped_count, reasons_of(decoded_batch)) == (2, {})

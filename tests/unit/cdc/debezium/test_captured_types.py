@@ -52,11 +52,11 @@ def test_pg_all_types(topic: str) -> None:
     columns = ALL_TYPES
     if topic == "pg":  # plain messages do not say that a time counts microseconds
         options = {"column.c_time.encoding": "epoch-micros"}
-    decoded = a_format(columns, options=options).decode(
+    decoded_batch = a_format(columns, options=options).decode(
         captured(f"debezium_pg_{file}", f"{topic}.shop.all_types")
     )
-    assert reasons_of(decoded) == {}
-    rows = {row[2]: row[2:] for row in rows_of(decoded)}
+    assert reasons_of(decoded_batch) == {}
+    rows = {row[2]: row[2:] for row in rows_of(decoded_batch)}
     assert rows[1] == (1, *[None] * 26)
     assert rows[2] == tuple(want)
     assert repr(rows[3]) == repr(ALL_TYPES_OF_3)
@@ -68,11 +68,11 @@ TIMES = "id BIGINT, c_date DATE, c_time TIME(6), c_ts TIMESTAMP(6), c_tstz TIMES
 @pytest.mark.parametrize("topic", ["pg", "pgs", "pgf"])
 def test_pg_infinite_times_are_bad_records(topic: str) -> None:
     file = {"pg": "plain", "pgs": "schema", "pgf": "flat"}[topic]
-    decoded = a_format(TIMES, options=FLAT if topic == "pgf" else {}).decode(
+    decoded_batch = a_format(TIMES, options=FLAT if topic == "pgf" else {}).decode(
         captured(f"debezium_pg_{file}", f"{topic}.shop.all_types")
     )
     micros = 123000 if topic == "pgf" else 123456
-    assert {row[2]: row[3:] for row in rows_of(decoded)} == {
+    assert {row[2]: row[3:] for row in rows_of(decoded_batch)} == {
         1: (None, None, None, None),
         2: (
             dt.date(2024, 2, 29),
@@ -81,7 +81,7 @@ def test_pg_infinite_times_are_bad_records(topic: str) -> None:
             dt.datetime(2024, 3, 1, 7, 59, 59, 123456, tzinfo=UTC),
         ),
     }
-    (reason,) = reasons_of(decoded).values()
+    (reason,) = reasons_of(decoded_batch).values()
     assert "column 'c_date' (DATE): 2146033979 is outside" in reason
 
 
@@ -93,10 +93,10 @@ def test_pg_infinite_times_are_bad_records(topic: str) -> None:
     ],
 )
 def test_each_infinite_time_is_named(column: str, shown: str) -> None:
-    decoded = a_format(f"id BIGINT, {column}").decode(
+    decoded_batch = a_format(f"id BIGINT, {column}").decode(
         captured("debezium_pg_plain", "pg.shop.all_types")
     )
-    assert shown in reasons_of(decoded)[2]
+    assert shown in reasons_of(decoded_batch)[2]
 
 
 def test_pg_numeric_without_scale() -> None:
@@ -115,11 +115,11 @@ def test_pg_numeric_without_scale() -> None:
 
 def test_mariadb_all_types() -> None:
     """An unsigned bigint above 2^63 comes as -1 from the connector itself."""
-    decoded = a_format(MARIA_TYPES, options={"truncate": "ignore"}).decode(
+    decoded_batch = a_format(MARIA_TYPES, options={"truncate": "ignore"}).decode(
         captured("debezium_mariadb_plain", "mdb.shop.all_types")
     )
     second = dt.datetime(2024, 2, 29, 23, 59, 59)
-    assert rows_of(decoded) == [
+    assert rows_of(decoded_batch) == [
         (0, "+I", -1, *[None] * 23),
         (
             *(1, "+I", 2, True, -128, 16777215, -1, 1.5, 0.1),
@@ -130,14 +130,14 @@ def test_mariadb_all_types() -> None:
             *('{"b": 1.10,  "a": [1, null]}', "Öß"),
         ),
     ]
-    assert decoded.skipped_count == 1
+    assert decoded_batch.skipped_count == 1
 
 
 def test_a_time_beyond_a_day_is_not_a_time() -> None:
-    decoded = a_format("id BIGINT, c_time TIME(6)", options={"truncate": "ignore"}).decode(
+    decoded_batch = a_format("id BIGINT, c_time TIME(6)", options={"truncate": "ignore"}).decode(
         captured("debezium_mariadb_plain", "mdb.shop.all_types")
     )
-    assert "-3020398999999 is not a time of day" in reasons_of(decoded)[1]
+    assert "-3020398999999 is not a time of day" in reasons_of(decoded_batch)[1]
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -161,9 +161,9 @@ def test_no_record_depends_on_its_neighbours(
     alone_rows, alone_bad = list[Any](), dict[int, str]()
     for index in range(batch.num_rows):
         decoder = a_format(columns, keys, options=options, keep_update_before=keep)
-        decoded = decoder.decode(batch.slice(index, 1))
-        alone_rows += [(index, *row[1:]) for row in rows_of(decoded)]
-        alone_bad |= reasons_of(decoded)
+        decoded_batch = decoder.decode(batch.slice(index, 1))
+        alone_rows += [(index, *row[1:]) for row in rows_of(decoded_batch)]
+        alone_bad |= reasons_of(decoded_batch)
     decoder = a_format(columns, keys, options=options, keep_update_before=keep)
     whole = decoder.decode(batch)
     assert repr(rows_of(whole)) == repr(alone_rows)

@@ -157,8 +157,8 @@ def of_each_column(field: dict[str, Any], value: Any) -> dict[str, Any]:
         compact = json.dumps(json.loads(text), separators=(",", ":"))
         results = []
         for sent in ([text], [compact], [compact] * 9 + [text]):
-            decoded = decoder.decode(messages(*sent))
-            rows, reasons = rows_of(decoded), reasons_of(decoded)
+            decoded_batch = decoder.decode(messages(*sent))
+            rows, reasons = rows_of(decoded_batch), reasons_of(decoded_batch)
             assert len(rows) + len(reasons) == len(sent)
             assert not (rows and reasons)
             assert len({repr(row[1:]) for row in rows} | set(reasons.values())) == 1
@@ -169,10 +169,10 @@ def of_each_column(field: dict[str, Any], value: Any) -> dict[str, Any]:
 
 
 def check(values: dict[str, Any], want: dict[str, Any]) -> None:
-    bad = {name: value for name, value in values.items() if isinstance(value, Bad)}
-    good = {name: value for name, value in values.items() if name not in bad}
+    bad_values = {name: value for name, value in values.items() if isinstance(value, Bad)}
+    good = {name: value for name, value in values.items() if name not in bad_values}
     assert good == {name: value for name, value in want.items() if name in COLUMNS}
-    for name, reason in bad.items():
+    for name, reason in bad_values.items():
         assert reason.startswith(f"column {name!r} ("), reason
 
 

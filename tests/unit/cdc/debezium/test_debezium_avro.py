@@ -51,9 +51,9 @@ def envelope(*missing_names: str, **types: Any) -> dict[str, Any]:
     return envelope
 
 
-def outcome(decoded: DecodedBatch) -> dict[int, Any]:
-    outcomes: dict[int, Any] = dict(reasons_of(decoded))
-    for position, *cells in rows_of(decoded):
+def outcome(decoded_batch: DecodedBatch) -> dict[int, Any]:
+    outcomes: dict[int, Any] = dict(reasons_of(decoded_batch))
+    for position, *cells in rows_of(decoded_batch):
         outcomes.setdefault(position, []).append(repr(cells))
     return outcomes
 
@@ -80,11 +80,11 @@ def test_avro_means_what_its_json_means(registry: Registry, decoder: str, seed: 
     settings = {**options, "schema.registry.url": registry.url, DECODER: decoder}
     of_avro = FORMATS["debezium-avro"].make(setup_of(columns, keys, settings, keeps))
     plain = of_json.decode(batch([avro_as_json(value, text) for value in values]))
-    decoded = of_avro.decode(batch(values))
-    assert outcome(decoded) == outcome(plain)
-    assert decoded.skipped_count == plain.skipped_count
-    assert decoded.tables == plain.tables
-    assert {name: sighting.record_count for name, sighting in decoded.drift.items()} == {
+    decoded_batch = of_avro.decode(batch(values))
+    assert outcome(decoded_batch) == outcome(plain)
+    assert decoded_batch.skipped_count == plain.skipped_count
+    assert decoded_batch.tables == plain.tables
+    assert {name: sighting.record_count for name, sighting in decoded_batch.drift.items()} == {
         name: sighting.record_count for name, sighting in plain.drift.items()
     }
 
@@ -115,13 +115,13 @@ def test_a_broken_message_is_bad_and_harms_no_other(registry: Registry) -> None:
         good[:1] + (77).to_bytes(4, "big") + good[5:],
     ]
     mixed = [value for message in broken for value in (good, message, good)]
-    decoded = avro(registry).decode(batch(mixed))
-    assert {position for position, *_ in rows_of(decoded)} == {
+    decoded_batch = avro(registry).decode(batch(mixed))
+    assert {position for position, *_ in rows_of(decoded_batch)} == {
         position for position, value in enumerate(mixed) if value is good
     }
-    reasons = reasons_of(decoded)
+    reasons = reasons_of(decoded_batch)
     assert len(reasons) == len(broken)
-    assert decoded.decoder_error_count == 0
+    assert decoded_batch.decoder_error_count == 0
     assert reasons[25] == "names schema 77, which the schema registry does not have"
     assert "does not begin with 0 and the number of a schema" in reasons[22]
 
@@ -134,9 +134,9 @@ def test_keys_of_avro_prove_rows(registry: Registry) -> None:
     change["source"]["connector"] = "postgresql"
     value = encoded(number, schema, change)
     keys: list[bytes | None] = [encoded(key_number, KEY, {"id": 1}), b'{"id":1}', b"5"]
-    decoded = avro(registry, unproven_keys="quarantine").decode(batch([value] * 3, keys))
-    assert [position for position, *_ in rows_of(decoded)] == [0, 1]
-    assert "which row it changes is not certain" in reasons_of(decoded)[2]
+    decoded_batch = avro(registry, unproven_keys="quarantine").decode(batch([value] * 3, keys))
+    assert [position for position, *_ in rows_of(decoded_batch)] == [0, 1]
+    assert "which row it changes is not certain" in reasons_of(decoded_batch)[2]
 
 
 def test_columns_of_the_schema_that_the_table_does_not_have(registry: Registry) -> None:
@@ -144,10 +144,12 @@ def test_columns_of_the_schema_that_the_table_does_not_have(registry: Registry) 
     number = registry.add(schema)
     row = {**a_row(rng), "amount": None, "at": 0, "day": 0, "raw": None}
     value = encoded(number, schema, {**event(rng), "op": "c", "before": None, "after": row})
-    decoded = avro(registry, "id BIGINT, name STRING, phone STRING").decode(batch([value] * 3))
-    assert len(rows_of(decoded)) == 3
+    decoded_batch = avro(registry, "id BIGINT, name STRING, phone STRING").decode(
+        batch([value] * 3)
+    )
+    assert len(rows_of(decoded_batch)) == 3
     assert {
-        name: sighting.record_count for (_, name), sighting in decoded.drift.items()
+        name: sighting.record_count for (_, name), sighting in decoded_batch.drift.items()
     } == dict.fromkeys(["phone", "amount", "at", "day", "raw", "flag", "score", "ratio", "mood"], 3)
     with pytest.raises(WrongSourceError, match="'amount' is not in the table"):
         avro(registry, "id BIGINT", unknown_columns="stop").decode(batch([value]))
@@ -178,8 +180,8 @@ def test_a_column_that_is_another_before_the_change_is_bad(registry: Registry) -
     schema = two_images({**DECIMAL, "connect.parameters": {"scale": "3"}}, DECIMAL)
     value = {"before": {"name": b"\x01"}, "after": {"name": b"\x01"}, "op": "u"}
     message = encoded(registry.add(schema), schema, value)
-    decoded = avro(registry, "name DECIMAL(12,3)", truncate="ignore").decode(batch([message]))
-    assert "has a schema by which 'name' is another before a change" in reasons_of(decoded)[0]
+    decoded_batch = avro(registry, "name DECIMAL(12,3)", truncate="ignore").decode(batch([message]))
+    assert "has a schema by which 'name' is another before a change" in reasons_of(decoded_batch)[0]
 
 
 def test_a_schema_is_asked_for_once(registry: Registry) -> None:

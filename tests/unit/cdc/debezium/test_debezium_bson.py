@@ -113,9 +113,9 @@ def document(**values: str) -> str:
 @pytest.mark.parametrize(("value", "expected"), VALUES)
 def test_values_are_those_that_paimon_stores(value: str, expected: str | None) -> None:
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
-    decoded = decode.decode(batch([message("c", document(doc=value))] * 2, [KEY] * 2))
-    assert reasons_of(decoded) == {}
-    assert [row[2:] for row in rows_of(decoded)] == [(HEX, None, None, expected)] * 2
+    decoded_batch = decode.decode(batch([message("c", document(doc=value))] * 2, [KEY] * 2))
+    assert reasons_of(decoded_batch) == {}
+    assert [row[2:] for row in rows_of(decoded_batch)] == [(HEX, None, None, expected)] * 2
 
 
 @pytest.mark.parametrize("value", [value for value, _ in VALUES])
@@ -151,9 +151,9 @@ def test_changes_of_documents() -> None:
         message("d", None, row), message("c", row),
     ]  # fmt: skip
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
-    decoded = decode.decode(batch([*values, None], [KEY] * 7))
-    assert reasons_of(decoded) == {}
-    assert [row[:4] for row in rows_of(decoded)] == [
+    decoded_batch = decode.decode(batch([*values, None], [KEY] * 7))
+    assert reasons_of(decoded_batch) == {}
+    assert [row[:4] for row in rows_of(decoded_batch)] == [
         (0, "+I", HEX, "Ada"),
         (1, "+U", HEX, "Bob"),
         (2, "-U", HEX, "Bob"),
@@ -162,8 +162,8 @@ def test_changes_of_documents() -> None:
         (4, "-D", HEX, "Ada"),
         (5, "+I", HEX, "Ada"),
     ]
-    assert decoded.skipped_count == 1
-    assert set(decoded.tables) == {"shop.users"}
+    assert decoded_batch.skipped_count == 1
+    assert set(decoded_batch.tables) == {"shop.users"}
 
 
 def test_keys_of_other_kinds_and_in_envelopes() -> None:
@@ -173,9 +173,9 @@ def test_keys_of_other_kinds_and_in_envelopes() -> None:
         {"schema": {"type": "struct"}, "payload": {"id": '"abc"'}}, separators=(",", ":")
     )
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
-    decoded = decode.decode(batch([message("d", None)] * 6, [*keys, wrapped]))
-    assert reasons_of(decoded) == {}
-    assert [row[2] for row in rows_of(decoded)] == ["abc", "7", "7", '{"a":1}', "AA==", "abc"]
+    decoded_batch = decode.decode(batch([message("d", None)] * 6, [*keys, wrapped]))
+    assert reasons_of(decoded_batch) == {}
+    assert [row[2] for row in rows_of(decoded_batch)] == ["abc", "7", "7", '{"a":1}', "AA==", "abc"]
 
 
 def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
@@ -201,13 +201,13 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
     }  # fmt: skip
     values = [value for message in odd for value in (good, message, good)]
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
-    decoded = decode.decode(batch(values, [KEY] * len(values)))
-    reasons = reasons_of(decoded)
+    decoded_batch = decode.decode(batch(values, [KEY] * len(values)))
+    reasons = reasons_of(decoded_batch)
     assert len(reasons) == len(odd)
     for index, expected in zip(range(1, len(values), 3), odd.values(), strict=True):
         assert expected in reasons[index]
-    assert len(rows_of(decoded)) == 2 * len(odd)
-    assert decoded.bad["value"][0].as_py() == b"no json"
+    assert len(rows_of(decoded_batch)) == 2 * len(odd)
+    assert decoded_batch.bad_records["value"][0].as_py() == b"no json"
     bare = decode.decode(batch([message("d", None)] * 2, [None, '{"other":1}']))
     assert "its key has no 'id'" in reasons_of(bare)[0]
     assert len(reasons_of(bare)) == 2
@@ -227,9 +227,9 @@ def test_a_field_that_is_not_a_column_may_stand_twice() -> None:
         for n in ("1", '{"a": 1}', "1")
     ]
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
-    decoded = decode.decode(batch(values, [KEY] * 3))
-    assert reasons_of(decoded) == {}
-    assert [row[4] for row in rows_of(decoded)] == ["1", '{"a":1}', "1"]
+    decoded_batch = decode.decode(batch(values, [KEY] * 3))
+    assert reasons_of(decoded_batch) == {}
+    assert [row[4] for row in rows_of(decoded_batch)] == ["1", '{"a":1}', "1"]
 
 
 def test_messages_describe_their_source() -> None:
@@ -252,8 +252,8 @@ def test_messages_describe_their_source() -> None:
     ]  # fmt: skip
     assert table.primary_keys == ("_id",)
     mapping = parse_mapping_options([], json_columns=JsonColumns.VARIANT)
-    nested = batch([message("c", document(name="{}", n="[1]", t='"[]"'))], [KEY])
-    table = source_extractor.describe(nested, mapping)
+    nested_messages = batch([message("c", document(name="{}", n="[1]", t='"[]"'))], [KEY])
+    table = source_extractor.describe(nested_messages, mapping)
     assert table is not None
     assert [f"{column.name} {column.data_type}" for column in table.columns[1:]] == [
         "name VARIANT", "n VARIANT", "t STRING"

@@ -35,12 +35,12 @@ def whole(value: str) -> str:
 def outcome(*values: str) -> tuple[dict[int, Any], set[str], int]:
     """Return each message's rows or error, the tables, and the skipped messages."""
     options = {"unproven-keys": "quarantine", "truncate": "ignore"}
-    decoded = a_format(options=options).decode(messages(*values))
-    assert not decoded.decoder_error_count
-    outcomes: dict[int, Any] = dict.fromkeys(reasons_of(decoded), "bad")
-    for position, *cells in rows_of(decoded):
+    decoded_batch = a_format(options=options).decode(messages(*values))
+    assert not decoded_batch.decoder_error_count
+    outcomes: dict[int, Any] = dict.fromkeys(reasons_of(decoded_batch), "bad")
+    for position, *cells in rows_of(decoded_batch):
         outcomes[position] = (*outcomes.get(position, ()), tuple(cells))
-    return outcomes, set(decoded.tables), decoded.skipped_count
+    return outcomes, set(decoded_batch.tables), decoded_batch.skipped_count
 
 
 @pytest.mark.parametrize(

@@ -27,15 +27,15 @@ def test_a_null_is_part_of_the_key_and_a_missing_value_is_not(decoder: str) -> N
         options={"decoder": decoder, "missing-columns": "ignore"},
         traits=TableTraits(accepts_null_keys=True),
     )
-    decoded = decode.decode(MESSAGES)
-    assert rows_of(decoded) == [
+    decoded_batch = decode.decode(MESSAGES)
+    assert rows_of(decoded_batch) == [
         (0, "+I", None, "x", "1"),
         (1, "-U", None, "x", "1"),
         (1, "+U", 5, "x", "2"),
         (2, "+U", 5, "x", "3"),
         (3, "-D", None, None, "4"),
     ]
-    assert reasons_of(decoded) == {4: "primary key column 'a' is missing"}
+    assert reasons_of(decoded_batch) == {4: "primary key column 'a' is missing"}
 
 
 def test_without_the_option_a_null_in_the_key_is_a_bad_record() -> None:

@@ -26,16 +26,16 @@ def table_of(
 ) -> tuple[dict[Any, Any], dict[int, str]]:
     """The rows that a table of this key has after all messages, and the bad records."""
     decode = a_format(COLUMNS, keys, options={"unproven-keys": "quarantine", **options})
-    decoded = decode.decode(captured(FILE, topic))
+    decoded_batch = decode.decode(captured(FILE, topic))
     rows: dict[tuple[object, ...], tuple[str, str, str]] = {}
-    for _, kind, number, customer, amount, _, dt in rows_of(decoded):
+    for _, kind, number, customer, amount, _, dt in rows_of(decoded_batch):
         key = (number,) if keys == ("id",) else (dt, number)
         rows.pop(key, None)
         if kind in ("+I", "+U"):
             rows[key] = (customer, str(amount), dt)
     rows_by_id = {key[-1]: row for key, row in rows.items()}
     assert len(rows_by_id) == len(rows), "an id is there twice"
-    return rows_by_id, reasons_of(decoded)
+    return rows_by_id, reasons_of(decoded_batch)
 
 
 @pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
@@ -85,8 +85,8 @@ def test_an_index_identity_is_recognised_by_source_key() -> None:
 def test_a_table_without_a_key_has_whole_before_images() -> None:
     """Flattened, its update has no before-image."""
     columns = "id BIGINT, dt STRING, v STRING"
-    decoded = a_format(columns, ("dt", "id")).decode(captured(FILE, "idp.shop.keyless"))
-    assert rows_of(decoded)[3:] == [
+    decoded_batch = a_format(columns, ("dt", "id")).decode(captured(FILE, "idp.shop.keyless"))
+    assert rows_of(decoded_batch)[3:] == [
         (3, "-U", 2, "2026-01-01", "b"),
         (3, "+U", 2, "2026-01-03", "b"),
         (4, "-D", 1, "2026-01-01", "a"),
@@ -110,7 +110,7 @@ def test_flattened_without_op() -> None:
 def test_a_delete_by_an_invented_sequence_field() -> None:
     """Such a delete would be older than the row, and the row would stay."""
     traits = TableTraits(sequence_fields=("updated_at",))
-    for topic, options, bad in (
+    for topic, options, bad_offsets in (
         ("idp.shop.orders", {}, [5, 8]),
         ("idp.shop.orders_full", {"replica-identity": "full"}, []),
     ):
@@ -118,7 +118,7 @@ def test_a_delete_by_an_invented_sequence_field() -> None:
             COLUMNS, options={"unproven-keys": "quarantine", **options}, traits=traits
         )
         reasons = reasons_of(decode.decode(captured(FILE, topic)))
-        assert list(reasons) == bad
+        assert list(reasons) == bad_offsets
         assert all("lacks updated_at of sequence.field" in reason for reason in reasons.values())
 
 

@@ -48,7 +48,7 @@ def test_a_source_as_it_comes_with_its_own_key_is_fine(topic: str) -> None:
 @pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
 def test_an_update_of_a_wider_key_is_reported_with_its_place(topic: str) -> None:
     (notice,) = notices(topic, "dt", "id")
-    assert notice.stops
+    assert notice.stops_job
     assert notice.where == f"topic {topic}, partition 0, offset 3"
     assert "the message's key (id) lacks dt of the primary key" in notice.problem
     assert "REPLICA IDENTITY FULL" in notice.fix
@@ -57,7 +57,7 @@ def test_an_update_of_a_wider_key_is_reported_with_its_place(topic: str) -> None
 
 def test_a_snapshot_alone_shows_that_deletes_will_be_uncertain() -> None:
     (notice,) = notices("idp.shop.orders", "dt", "id", rows=slice(0, 2))
-    assert not notice.stops
+    assert not notice.stops_job
     assert notice.problem.startswith("the row of a delete or an update will not be certain: ")
     assert notices("idp.shop.orders", "dt", "id", rows=slice(0, 2), identity="full") == []
 

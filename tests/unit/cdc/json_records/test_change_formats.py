@@ -307,11 +307,11 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     assert len(part.indices)
 
 
-def by_message(decoded: DecodedBatch, texts: list[str]) -> dict[str, Any]:
+def by_message(decoded_batch: DecodedBatch, texts: list[str]) -> dict[str, Any]:
     outcomes: dict[str, Any] = {
-        f"{position} {texts[position]}": why for position, why in reasons_of(decoded).items()
+        f"{position} {texts[position]}": why for position, why in reasons_of(decoded_batch).items()
     }
-    for position, *cells in rows_of(decoded):
+    for position, *cells in rows_of(decoded_batch):
         outcomes.setdefault(f"{position} {texts[position]}", []).append(repr(cells))
     return outcomes
 

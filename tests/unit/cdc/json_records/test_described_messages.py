@@ -53,9 +53,9 @@ def stored(name: str, topic: str) -> list[tuple[object, ...]]:
     """The rows in the table that the messages describe."""
     columns, keys = described(name, topic)
     sql = ", ".join(f"`{column}` {kind}" for column, kind in columns.items())
-    decoded = a_format(sql, keys, name=name).decode(captured(FILE, topic))
-    assert reasons_of(decoded) == {}
-    return [row[1:] for row in rows_of(decoded)]
+    decoded_batch = a_format(sql, keys, name=name).decode(captured(FILE, topic))
+    assert reasons_of(decoded_batch) == {}
+    return [row[1:] for row in rows_of(decoded_batch)]
 
 
 @pytest.mark.parametrize(
@@ -176,10 +176,11 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
         for value in batch["value"].to_pylist()
         if json.loads(value)["mysqlType"]
     }
-    decoded = decode(batch)
-    assert len(decoded.schemas) == len(versions) > 3
+    decoded_batch = decode(batch)
+    assert len(decoded_batch.schemas) == len(versions) > 3
     firsts = [
-        json.loads(batch["value"][row].as_py())["mysqlType"] for row in decoded.schemas.values()
+        json.loads(batch["value"][row].as_py())["mysqlType"]
+        for row in decoded_batch.schemas.values()
     ]
     assert {json.dumps(first) for first in firsts} == versions
     assert decode(batch.slice(0, 0)).schemas == {}

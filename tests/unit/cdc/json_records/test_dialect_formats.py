@@ -111,8 +111,13 @@ def test_maxwells_old_values_may_be_null_or_absent() -> None:
     ]
     assert stored("maxwell-json", maxwell("update", row, {"v": "a"}))[0] == ("-U", 1, "a", "w")
     assert stored("maxwell-json", maxwell("update", row, {}))[0] == ("-U", 1, "b", "w")
-    nested = {**row, "old": {"w": None}, "v": '"old":{"w":null}'}
-    assert stored("maxwell-json", maxwell("update", nested, {"v": "a"}))[0] == ("-U", 1, "a", "w")
+    nested_row = {**row, "old": {"w": None}, "v": '"old":{"w":null}'}
+    assert stored("maxwell-json", maxwell("update", nested_row, {"v": "a"}))[0] == (
+        "-U",
+        1,
+        "a",
+        "w",
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,8 +154,10 @@ def canal(kind: str, *rows: Row, old: list[Row] | None = None, **more: Any) -> R
 
 
 def test_canals_rows_of_one_statement_stand_or_fall_together() -> None:
-    good, bad = {"id": "1", "v": "a"}, {"id": "x", "v": "b"}
-    outcome = decoded("canal-json", canal("INSERT", good, bad), canal("INSERT", good, good))
+    good_row, bad_row = {"id": "1", "v": "a"}, {"id": "x", "v": "b"}
+    outcome = decoded(
+        "canal-json", canal("INSERT", good_row, bad_row), canal("INSERT", good_row, good_row)
+    )
     assert [row[0] for row in rows_of(outcome)] == [1, 1]
     assert reasons_of(outcome) == {0: "column 'id' (INT): \"x\" is not a value of that type"}
 
@@ -227,7 +234,7 @@ def test_a_truncate_that_is_applied_is_noted() -> None:
         ("aws-dms-json", {"data": {}, "metadata": dms_truncate}),
     ):
         outcome = decoded(name, message, truncate="apply")
-        assert (outcome.last_truncate, outcome.skipped_count, outcome.bad.num_rows) == (
+        assert (outcome.last_truncate, outcome.skipped_count, outcome.bad_records.num_rows) == (
             0,
             1,
             0,

@@ -99,11 +99,11 @@ def test_a_truncate_before_the_job_knows_its_table_is_refused() -> None:
     emptied += '"table":"customers"}}'
     good = of_table("debezium-json", "orders", 1)
     first = decoder("debezium-json", SourceFilter(is_open=True))
-    decoded = pickle.loads(pickle.dumps(first)).decode(messages(good, emptied, None, good))
-    assert "was truncated" in str(decoded.refusal)
-    assert decoded.record_counts == {"d.orders": 2, "d.customers": 1}
-    assert decoded.tables == {"d.orders": 0, "d.customers": 1}
-    assert rows_of(decoded) == []
+    decoded_batch = pickle.loads(pickle.dumps(first)).decode(messages(good, emptied, None, good))
+    assert "was truncated" in str(decoded_batch.refusal)
+    assert decoded_batch.record_counts == {"d.orders": 2, "d.customers": 1}
+    assert decoded_batch.tables == {"d.orders": 0, "d.customers": 1}
+    assert rows_of(decoded_batch) == []
 
 
 def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
@@ -160,5 +160,5 @@ def test_only_a_few_names_of_other_tables_are_kept() -> None:
     source_filter = SourceFilter(own_names=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{index}" * 50, index) for index in range(1000)]
     outcome = decoder("debezium-json", source_filter).decode(messages(*strange))
-    assert outcome.other_record_count == outcome.bad.num_rows == 1000
+    assert outcome.other_record_count == outcome.bad_records.num_rows == 1000
     assert len(outcome.tables) == 5

@@ -53,13 +53,13 @@ def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
     of_avro = FORMATS["avro"].make(setup_of(COLUMNS, ("id",), settings))
     text = json.dumps(schema)
     plain = of_json.decode(batch([avro_as_json(value, text) for value in values]))
-    decoded = of_avro.decode(batch(values))
-    assert repr(rows_of(decoded)) == repr(rows_of(plain))
-    assert reasons_of(decoded) == reasons_of(plain)
-    assert decoded.drift.keys() == plain.drift.keys()
-    assert [sighting.record_count for _, sighting in sorted(decoded.drift.items(), key=str)] == [
-        sighting.record_count for _, sighting in sorted(plain.drift.items(), key=str)
-    ]
+    decoded_batch = of_avro.decode(batch(values))
+    assert repr(rows_of(decoded_batch)) == repr(rows_of(plain))
+    assert reasons_of(decoded_batch) == reasons_of(plain)
+    assert decoded_batch.drift.keys() == plain.drift.keys()
+    assert [
+        sighting.record_count for _, sighting in sorted(decoded_batch.drift.items(), key=str)
+    ] == [sighting.record_count for _, sighting in sorted(plain.drift.items(), key=str)]
 
 
 def test_decimals_have_the_scale_of_the_schema(registry: Registry) -> None:
@@ -85,13 +85,15 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
         values += [good, rng.choice([cut, rng.randbytes(20), good[:position], None])]
         keys += [key, rng.choice([key, key[:-1], rng.randbytes(9), None])]
     decoder = a_format(COLUMNS, name="avro", options={"schema.registry.url": registry.url})
-    decoded = decoder.decode(batch(values, keys))
-    rows = {position for position, *_ in rows_of(decoded)}
+    decoded_batch = decoder.decode(batch(values, keys))
+    rows = {position for position, *_ in rows_of(decoded_batch)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded.bad.num_rows + decoded.skipped_count == len(values)
-    assert decoded.decoder_error_count == 0
-    bad = decoded.bad.to_pylist()
-    assert all(record["value"] == values[record["offset"]] for record in bad)
+    assert len(rows) + decoded_batch.bad_records.num_rows + decoded_batch.skipped_count == len(
+        values
+    )
+    assert decoded_batch.decoder_error_count == 0
+    bad_records = decoded_batch.bad_records.to_pylist()
+    assert all(record["value"] == values[record["offset"]] for record in bad_records)
 
 
 def test_a_registry_that_does_not_answer_stops_the_job_and_makes_nothing_bad() -> None:
@@ -125,9 +127,9 @@ def test_bytes_outside_of_their_type_are_not_a_row(
     number = registry.add({"type": "record", "name": "R", "fields": fields})
     url = {"schema.registry.url": registry.url, "missing-columns": "ignore"}
     decoder = a_format(COLUMNS, name="avro", options=url)
-    decoded = decoder.decode(batch([struct.pack(">BI", 0, number) + b"\x02" + value]))
-    assert rows_of(decoded) == []
-    [reason] = reasons_of(decoded).values()
+    decoded_batch = decoder.decode(batch([struct.pack(">BI", 0, number) + b"\x02" + value]))
+    assert rows_of(decoded_batch) == []
+    [reason] = reasons_of(decoded_batch).values()
     assert f"is not Avro of schema {number}" in reason
 
 
@@ -142,7 +144,7 @@ def test_a_schema_beyond_what_arrow_holds_is_not_a_schema(registry: Registry, fi
     fields = [{"name": "id", "type": "long"}, {"name": "mood", "type": field}]
     number = registry.add({"type": "record", "name": "R", "fields": fields})
     decoder = a_format(COLUMNS, name="avro", options={"schema.registry.url": registry.url})
-    decoded = decoder.decode(batch([struct.pack(">BI", 0, number) + b"\x02\0"]))
-    assert decoded.decoder_error_count == 0
-    [reason] = reasons_of(decoded).values()
+    decoded_batch = decoder.decode(batch([struct.pack(">BI", 0, number) + b"\x02\0"]))
+    assert decoded_batch.decoder_error_count == 0
+    [reason] = reasons_of(decoded_batch).values()
     assert reason.startswith("has a schema that is not Avro's")

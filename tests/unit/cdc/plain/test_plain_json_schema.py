@@ -65,14 +65,16 @@ def test_the_schema_header_changes_no_row(registry: Registry, seed: int) -> None
         registry.add({**SCHEMA, "title": "more"}, schemaType="JSON"),
     )
     values = [framed(rng.choice(numbers), body) for body in bodies]
-    decoded = of_schema(registry, **options).decode(batch(values))
+    decoded_batch = of_schema(registry, **options).decode(batch(values))
     settings = {name.replace("_", "-"): value for name, value in options.items()}
     plain = a_format(COLUMNS, name="json", options=settings).decode(batch(bodies))
-    assert repr(rows_of(decoded)) == repr(rows_of(plain))
-    assert reasons_of(decoded) == reasons_of(plain)
-    assert decoded.drift == plain.drift
-    bad = decoded.bad.to_pylist()
-    assert [record["value"] for record in bad] == [values[record["offset"]] for record in bad]
+    assert repr(rows_of(decoded_batch)) == repr(rows_of(plain))
+    assert reasons_of(decoded_batch) == reasons_of(plain)
+    assert decoded_batch.drift == plain.drift
+    bad_records = decoded_batch.bad_records.to_pylist()
+    assert [record["value"] for record in bad_records] == [
+        values[record["offset"]] for record in bad_records
+    ]
 
 
 def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, seed: int) -> None:
@@ -89,12 +91,14 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
         )
         values += [good, rng.choice([cut, rng.randbytes(20), good[:position], None])]
         keys += [key, rng.choice([key, key[:-1], rng.randbytes(9), None])]
-    decoded = of_schema(registry).decode(batch(values, keys))
-    rows = {position for position, *_ in rows_of(decoded)}
+    decoded_batch = of_schema(registry).decode(batch(values, keys))
+    rows = {position for position, *_ in rows_of(decoded_batch)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded.bad.num_rows + decoded.skipped_count == len(values)
-    assert decoded.decoder_error_count == 0
-    for record in decoded.bad.to_pylist():
+    assert len(rows) + decoded_batch.bad_records.num_rows + decoded_batch.skipped_count == len(
+        values
+    )
+    assert decoded_batch.decoder_error_count == 0
+    for record in decoded_batch.bad_records.to_pylist():
         place = record["offset"]
         assert (record["key"], record["value"]) == (keys[place], values[place])
 
@@ -104,6 +108,6 @@ def test_a_hundred_thousand_messages_are_decoded_at_once(registry: Registry) -> 
     values = [
         framed(number, b'{"id":%d,"name":"%b"}' % (index, b"x" * 40)) for index in range(100_000)
     ]
-    decoded = of_schema(registry, missing_columns="ignore").decode(batch(values))
-    assert decoded.bad.num_rows == decoded.decoder_error_count == 0
-    assert decoded.changes.rows.column("id").to_pylist() == [*range(100_000)]
+    decoded_batch = of_schema(registry, missing_columns="ignore").decode(batch(values))
+    assert decoded_batch.bad_records.num_rows == decoded_batch.decoder_error_count == 0
+    assert decoded_batch.changes.rows.column("id").to_pylist() == [*range(100_000)]

@@ -103,9 +103,9 @@ def test_columns_have_what_google_reads(registry: Registry, seed: int) -> None:
         for value in values
     ]
     plain = a_format(COLUMNS, name="json", options={**AS_SENT, **IGNORE}).decode(batch(texts))
-    decoded = protobuf(registry).decode(batch(values))
-    assert repr(rows_of(decoded)) == repr(rows_of(plain))
-    assert reasons_of(decoded) == reasons_of(plain)
+    decoded_batch = protobuf(registry).decode(batch(values))
+    assert repr(rows_of(decoded_batch)) == repr(rows_of(plain))
+    assert reasons_of(decoded_batch) == reasons_of(plain)
 
 
 def test_fields_in_any_order_and_again_are_read_as_google_does(
@@ -122,9 +122,9 @@ def test_fields_in_any_order_and_again_are_read_as_google_does(
             protobuf_bytes(schema, [0], a_row(rng))[len(head) :] for _ in range(rng.randrange(4))
         ]
         values.append(head + b"".join(parts))
-    decoded = protobuf(registry).decode(batch(values))
-    rows = {position: cells for position, _, *cells in rows_of(decoded)}
-    reasons = reasons_of(decoded)
+    decoded_batch = protobuf(registry).decode(batch(values))
+    rows = {position: cells for position, _, *cells in rows_of(decoded_batch)}
+    reasons = reasons_of(decoded_batch)
     assert rows.keys() | reasons.keys() == set(range(len(values)))
     assert len(rows) > 20
     for position, cells in rows.items():
@@ -145,11 +145,13 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
         )
         strange = struct.pack(">BI", 0, schema.schema_number) + rng.randbytes(rng.randrange(30))
         values += [good, rng.choice([cut, strange, good[:position], None])]
-    decoded = protobuf(registry).decode(batch(values, [good] * len(values)))
-    rows = {position for position, *_ in rows_of(decoded)}
+    decoded_batch = protobuf(registry).decode(batch(values, [good] * len(values)))
+    rows = {position for position, *_ in rows_of(decoded_batch)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded.bad.num_rows + decoded.skipped_count == len(values)
-    assert decoded.decoder_error_count == 0
+    assert len(rows) + decoded_batch.bad_records.num_rows + decoded_batch.skipped_count == len(
+        values
+    )
+    assert decoded_batch.decoder_error_count == 0
 
 
 def test_a_message_of_a_hundred_thousand_fields_is_left_to_google(registry: Registry) -> None:
@@ -157,8 +159,8 @@ def test_a_message_of_a_hundred_thousand_fields_is_left_to_google(registry: Regi
     head = protobuf_bytes(schema, [0], {})
     long = head + b"\x08\x01" * 100_000 + b"\x08\x07"
     good = protobuf_bytes(schema, [0], {"id": 3})
-    decoded = protobuf(registry).decode(batch([good, long, good]))
-    assert [row[2] for row in rows_of(decoded)] == [3, 7, 3]
+    decoded_batch = protobuf(registry).decode(batch([good, long, good]))
+    assert [row[2] for row in rows_of(decoded_batch)] == [3, 7, 3]
 
 
 def test_a_row_is_what_its_serializer_was_given(registry: Registry) -> None:
@@ -208,13 +210,13 @@ def test_nothing_is_lost_that_google_does_not_take(
     for more in ("", ", moods STRING, more STRING, within STRING"):
         decoder = a_format(columns + more, name="protobuf", options={**url, **IGNORE})
         message = struct.pack(">BI", 0, number) + b"\0\x08\x01" + body
-        decoded = decoder.decode(batch([message]))
+        decoded_batch = decoder.decode(batch([message]))
         if isinstance(expected, tuple):
-            [row] = rows_of(decoded)
+            [row] = rows_of(decoded_batch)
             assert row[5:8] == expected
         elif more or body[0] not in b"\x18\x42\x4a":  # columns that the table lacks stay unread
-            assert rows_of(decoded) == []
-            assert str(expected) in reasons_of(decoded)[0]
+            assert rows_of(decoded_batch) == []
+            assert str(expected) in reasons_of(decoded_batch)[0]
 
 
 def test_a_field_with_a_default_has_its_own_type(registry: Registry) -> None:

@@ -24,7 +24,7 @@ READINGS = tuple(
         arrow_type=ARROW.field(column.name).type,
         encoding=Encoding.NUMBER,
         scale=0,
-        required=not column.data_type.nullable,
+        is_required=not column.data_type.nullable,
         is_key=column.name == "id",
     )
     for column in COLUMNS
@@ -53,12 +53,12 @@ def decoded(
         json_kinds=[JsonKind.NUMBER] * len(READINGS),
         before=columns(1),
         after=columns(2),
-        suspects=np.array([index in suspects for index in range(len(records))]),
+        is_suspect=np.array([index in suspects for index in range(len(records))]),
         table_names=[pa.array([name] * len(records)) for name in ("shop", "public", "orders")],
     )
-    before = images.suspects.copy()
+    before = images.is_suspect.copy()
     image_rows = rows_of_images(images, READINGS, a_rule(**more))
-    assert (images.suspects == before).all(), "images are never changed"
+    assert (images.is_suspect == before).all(), "images are never changed"
     return image_rows
 
 
@@ -82,7 +82,7 @@ def test_an_update_gives_its_old_row_when_the_key_changes() -> None:
         (0, "+I", 1, 10), (1, "+U", 1, 11), (2, "-U", 1, 11), (2, "+U", 2, 11), (3, "-D", 2, 11)
     ]  # fmt: skip
     assert rows.tables == {"shop.public.orders": 0}
-    assert not rows.suspects.any()
+    assert not rows.is_suspect.any()
 
 
 def test_every_update_gives_its_old_row_when_it_is_wanted() -> None:
@@ -94,7 +94,7 @@ def test_suspects_and_what_does_not_fit_give_no_row() -> None:
     too_large, without_key = ("c", None, (3, 1000)), ("c", None, (None, 1))
     rows = decoded(*CHANGES[:1], too_large, without_key, *CHANGES[3:], suspects=frozenset({0}))
     assert listed(rows) == [(3, "-D", 2, 11)]
-    assert rows.suspects.tolist() == [True, True, True, False]
+    assert rows.is_suspect.tolist() == [True, True, True, False]
     assert rows.tables == {"shop.public.orders": 3}
 
 

@@ -38,16 +38,16 @@ EVENT = '{"specversion":"1.0","id":"1","source":"/s","type":"t","data":%s}'
 def test_debeziums_own_converter(kind: str) -> None:
     batch = captured("debezium_cloudevents", f"{kind}.shop.story")
     decoder = a_format(COLUMNS, name="debezium-cloudevents")
-    decoded = decoder.decode(batch)
-    assert reasons_of(decoded) == {}
-    assert [" ".join(map(str, row[1:])) for row in rows_of(decoded)] == ROWS
-    assert decoded.skipped_count == 2
+    decoded_batch = decoder.decode(batch)
+    assert reasons_of(decoded_batch) == {}
+    assert [" ".join(map(str, row[1:])) for row in rows_of(decoded_batch)] == ROWS
+    assert decoded_batch.skipped_count == 2
     source_extractor = make_source_extractor("debezium-cloudevents", {})
     origins = source_extractor.origins(batch)
     assert [str(table).split(".")[1:] for table in origins.tables] == [["shop", "story"]]
     assert origins.unassigned_reasons == {}
     assert source_extractor.change_times is not None
-    assert source_extractor.change_times(batch).null_count == decoded.skipped_count
+    assert source_extractor.change_times(batch).null_count == decoded_batch.skipped_count
     table = source_extractor.describe(batch, MappingOptions())
     assert table is not None
     assert table.primary_keys == ("id",)
@@ -63,9 +63,9 @@ def test_debeziums_own_converter(kind: str) -> None:
 
 def test_without_extension_attributes_the_operation_is_unknown() -> None:
     batch = captured("debezium_cloudevents", "bare.shop.story")
-    decoded = a_format(COLUMNS, name="debezium-cloudevents").decode(batch)
-    assert decoded.changes.rows.num_rows == 0
-    reasons = set(reasons_of(decoded).values())
+    decoded_batch = a_format(COLUMNS, name="debezium-cloudevents").decode(batch)
+    assert decoded_batch.changes.rows.num_rows == 0
+    reasons = set(reasons_of(decoded_batch).values())
     assert reasons == {
         "has no iodebeziumop, which names the operation: set extension.attributes.enable = true in "
         "Debezium's converter"
@@ -105,13 +105,13 @@ def test_a_row_in_an_event(value: str, expected: Any) -> None:
     usual = EVENT % '{"id":100,"v":"usual"}'
     for before in (0, 1, 30):
         decoder = a_format("id BIGINT NOT NULL, v STRING", name="cloudevents")
-        decoded = decoder.decode(messages(*[usual] * before, value, usual))
-        rows = {position: tuple(cells) for position, _, *cells in rows_of(decoded)}
-        reasons = reasons_of(decoded)
+        decoded_batch = decoder.decode(messages(*[usual] * before, value, usual))
+        rows = {position: tuple(cells) for position, _, *cells in rows_of(decoded_batch)}
+        reasons = reasons_of(decoded_batch)
         assert rows[before + 1] == (100, "usual")
         if isinstance(expected, str):
             assert reasons[before].startswith(expected)
-            assert decoded.bad.column("value")[0].as_py() == value.encode()
+            assert decoded_batch.bad_records.column("value")[0].as_py() == value.encode()
         else:
             assert rows[before] == expected
             assert reasons == {}
@@ -146,13 +146,17 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(
             good,
             rng.choice([cut, cut + good[position + 2 :].encode(), good[:position], None, b""]),
         ]
-    decoded = a_format("id BIGINT, v STRING", name=name).decode(messages(*values))
-    rows = {position for position, *_ in rows_of(decoded)}
+    decoded_batch = a_format("id BIGINT, v STRING", name=name).decode(messages(*values))
+    rows = {position for position, *_ in rows_of(decoded_batch)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded.bad.num_rows + decoded.skipped_count == len(values)
-    assert decoded.decoder_error_count == 0
+    assert len(rows) + decoded_batch.bad_records.num_rows + decoded_batch.skipped_count == len(
+        values
+    )
+    assert decoded_batch.decoder_error_count == 0
     raw = [value.encode() if isinstance(value, str) else value for value in values]
-    assert all(record["value"] == raw[record["offset"]] for record in decoded.bad.to_pylist())
+    assert all(
+        record["value"] == raw[record["offset"]] for record in decoded_batch.bad_records.to_pylist()
+    )
     alone = [a_format("id BIGINT, v STRING", name=name).decode(messages(value)) for value in values]
     assert [
         position for position, result in enumerate(alone) if result.changes.rows.num_rows
@@ -184,6 +188,6 @@ def test_columns_have_what_events_read_alone_have(
     pipeline = a_format("id BIGINT, v STRING", name=name)
     decoder = pipeline.decoder
     assert isinstance(decoder, EventFormat)
-    decoded, alone = decoder.decode(batch), decoder.decode_one_by_one(batch)
-    assert rows_of(decoded) == rows_of(alone)
-    assert reasons_of(decoded) == reasons_of(alone)
+    decoded_batch, alone = decoder.decode(batch), decoder.decode_one_by_one(batch)
+    assert rows_of(decoded_batch) == rows_of(alone)
+    assert reasons_of(decoded_batch) == reasons_of(alone)

@@ -225,15 +225,19 @@ def test_messages_without_a_change_are_counted_and_bad_ones_kept() -> None:
         messages=5,
         changes=3,
         skipped=1,
-        bad=1,
+        bad_records=1,
         kinds=(3, 0, 0, 0),
         ends={("t", 0): PartitionEnd(3, None), ("u", 7): PartitionEnd(40, 1_700_000_000_123)},
         tables={("t", ""): (0, 0)},
     )
     assert counts.last_offsets() == {"t": {"0": 3}, "u": {"7": 40}}
-    [bad] = [block for block in blocks if block["kind"] == BlockKind.BAD_RECORDS]
-    assert (bad["topic"], bad["source_partition"], bad["first_offset"]) == ("u", 7, 40)
-    [record] = bad_records_of(bad["block"]).to_pylist()
+    [bad_block] = [block for block in blocks if block["kind"] == BlockKind.BAD_RECORDS]
+    assert (bad_block["topic"], bad_block["source_partition"], bad_block["first_offset"]) == (
+        "u",
+        7,
+        40,
+    )
+    [record] = bad_records_of(bad_block["block"]).to_pylist()
     assert (record["key"], record["value"]) == (b"\xff", b"{")
     assert record["reason"]
 

@@ -163,22 +163,22 @@ def test_a_damaged_container_is_reported(cut: int) -> None:
 
 
 def test_hashes_are_those_that_are_published() -> None:
-    published = {
+    expected_hashes = {
         b"": 0xEF46DB3751D8E999,
         b"a": 0xD24EC4F1A98C6E5B,
         b"abc": 0x44BC2CF5AD770999,
         b"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
     }
-    texts = pa.array(list(published), pa.binary())
-    assert xx_hashes(text_words(texts)).tolist() == list(published.values())
+    texts = pa.array(list(expected_hashes), pa.binary())
+    assert xx_hashes(text_words(texts)).tolist() == list(expected_hashes.values())
     assert string_hash("polygenelubricants") == -(2**31)  # the word that Java's programmers know
 
 
 def test_keys_of_a_map_lie_in_bins() -> None:
-    assert hash_order([17, 2, 1, 0], computed=False).tolist() == [3, 0, 2, 1]
-    assert hash_order([17, 2, 1, 0], computed=True).tolist() == [3, 2, 0, 1]
+    assert hash_order([17, 2, 1, 0], is_computed=False).tolist() == [3, 0, 2, 1]
+    assert hash_order([17, 2, 1, 0], is_computed=True).tolist() == [3, 2, 0, 1]
     many = np.arange(1000)[::-1]
-    assert many[hash_order(many, computed=True)].tolist() == list(range(1000))
+    assert many[hash_order(many, is_computed=True)].tolist() == list(range(1000))
 
 
 def test_nan_is_one_value_and_the_greatest() -> None:

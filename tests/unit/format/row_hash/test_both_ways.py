@@ -89,7 +89,9 @@ def rows_of(rng: random.Random, count: int, *, nulls: float) -> pa.RecordBatch:
 
 def assert_equal_hashes(rows: pa.RecordBatch, columns: Sequence[PlacedColumn]) -> None:
     pytest.importorskip("numba")
-    quick, slow = (row_hashes(rows, columns, compiled=is_compiled) for is_compiled in (True, False))
+    quick, slow = (
+        row_hashes(rows, columns, uses_machine_code=is_compiled) for is_compiled in (True, False)
+    )
     assert [hashes.tolist() for hashes in quick] == [hashes.tolist() for hashes in slow]
 
 

@@ -28,15 +28,15 @@ def store_file(files: MemoryFiles, name: str, keys: list[int]) -> DataFileMeta:
 
 
 def task_of(
-    files: MemoryFiles, metas: list[DataFileMeta], *, rewrite_all: bool = False
+    files: MemoryFiles, metas: list[DataFileMeta], *, rewrites_all: bool = False
 ) -> CompactTask:
     request = CompactRequest(
         partition=b"",
         bucket=0,
         unit=CompactUnit(3, tuple(metas), ""),
-        drop_deletes=False,
+        drops_deletes=False,
         max_level=5,
-        rewrite_all=rewrite_all,
+        rewrites_all=rewrites_all,
     )
     return CompactTask(request, CompactRewriter(LAYOUT, Deduplicate(), files), files.key_of, 0)
 
@@ -54,7 +54,7 @@ def test_a_compaction_of_a_missing_file_leaves_no_output(missing: str) -> None:
     del files.stored[missing]
     before = set(files.stored)
     with pytest.raises(CorruptFileError, match=f"no file {missing}"):
-        task_of(files, metas, rewrite_all=True).run()
+        task_of(files, metas, rewrites_all=True).run()
     assert files.file_count > 0, "what came before it was written"
     assert set(files.stored) == before
     assert files.open_writers == 0
@@ -78,9 +78,11 @@ class LoggingRewriter(CompactRewriter):
     """Puts one changelog file beside what it writes."""
 
     def rewrite(
-        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+        self, sections: Sequence[Section], *, output_level: int, drops_deletes: bool
     ) -> WrittenFiles:
-        rewritten = super().rewrite(sections, output_level=output_level, drop_deletes=drop_deletes)
+        rewritten = super().rewrite(
+            sections, output_level=output_level, drops_deletes=drops_deletes
+        )
         changelog = self.file_access.changelog_writer()
         changelog.write(next(self.file_access.read(rewritten.added_files[0])))
         return WrittenFiles(rewritten.added_files, changelog.close())

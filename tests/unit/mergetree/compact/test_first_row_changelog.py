@@ -92,7 +92,7 @@ class Bucket:
             writes_changelog=False,
         )
         request = CompactRequest(
-            partition=b"", bucket=0, unit=compacted, drop_deletes=False, max_level=5,
+            partition=b"", bucket=0, unit=compacted, drops_deletes=False, max_level=5,
             files_above=looked_up,
         )  # fmt: skip
         change = CompactTask(request, rewriter, self.files.key_of, small).run()

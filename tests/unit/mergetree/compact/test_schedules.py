@@ -85,7 +85,7 @@ class BucketModel:
             run_count_trigger=trigger,
             fits_levels=data.draw(st.booleans()),
         )
-        self.picker = MergeTreePicker(strategy=self.policy, rewrite_all=data.draw(st.booleans()))
+        self.picker = MergeTreePicker(strategy=self.policy, rewrites_all=data.draw(st.booleans()))
         self.manager = CompactManager(
             partition=b"",
             bucket=0,
@@ -116,7 +116,7 @@ class BucketModel:
     def trigger(self, *, full: bool) -> None:
         levels = self.manager.levels
         before = levels.level_sorted_runs()
-        if not self.manager.trigger_compaction(self.executor, local_ms=0, full=full):
+        if not self.manager.trigger_compaction(self.executor, local_ms=0, is_full=full):
             return
         unit = self.executor.requests[-1].unit
         taken = [run for run in before if set(run.run.files) <= set(unit.files)]
@@ -127,7 +127,7 @@ class BucketModel:
         assert all(run.level > unit.output_level for run in left)
         if not left:
             assert unit.output_level == levels.max_level
-        assert self.executor.requests[-1].drop_deletes == (not left)
+        assert self.executor.requests[-1].drops_deletes == (not left)
 
     def settle(self, *, lost: bool) -> None:
         """The finished compaction is committed, or dropped because of a conflict."""
@@ -246,7 +246,7 @@ def test_compaction_comes_to_rest_at_the_trigger(data: st.DataObject) -> None:
     assert not bucket.manager.begun_compaction, "it must end"
     assert bucket.manager.levels.sorted_run_count <= bucket.policy.run_count_trigger
     bucket.check()
-    bucket.picker.rewrite_all = False
+    bucket.picker.rewrites_all = False
     bucket.trigger(full=True)
     bucket.settle(lost=False)
     assert all(file.level == bucket.num_levels - 1 for file in bucket.live())

@@ -38,11 +38,11 @@ def test_sets_that_cannot_be_united_are_bad_and_the_others_are_read(
         {StepPlace.MERGEABLE_VALUES: mergeable_value_step(small.table.schema)}
     )
     events = [event("c", after={"k": 1, "v": text}) for text in texts]
-    decoded = decode.decode(messages(*events, key=None))
-    reasons = reasons_of(decoded)
+    decoded_batch = decode.decode(messages(*events, key=None))
+    reasons = reasons_of(decoded_batch)
     assert list(reasons) == [1, 3]
     assert f"column 'v': {function} cannot read the value" in reasons[1]
-    for row in decoded.changes.rows.to_pylist():
+    for row in decoded_batch.changes.rows.to_pylist():
         small.commit(("+I", {"k": 1, "v": row["v"]}))
     small.compact()
     assert len(read_rows(small.table)) == 1
@@ -57,10 +57,10 @@ def test_a_zero_cannot_be_taken_back_from_a_product(tmp_path: Path, kind: str) -
     )
     zero, two = {"k": 1, "v": 0}, {"k": 1, "v": 2}
     events = [event("c", after=zero), event("d", before=zero), event("d", before=two)]
-    decoded = decode.decode(messages(*events, key=None))
-    assert list(reasons_of(decoded)) == [1]
-    assert "takes 0 back from column 'v'" in reasons_of(decoded)[1]
-    assert len(rows_of(decoded)) == 2
+    decoded_batch = decode.decode(messages(*events, key=None))
+    assert list(reasons_of(decoded_batch)) == [1]
+    assert "takes 0 back from column 'v'" in reasons_of(decoded_batch)[1]
+    assert len(rows_of(decoded_batch)) == 2
 
 
 def test_a_table_without_such_functions_is_left_alone(tmp_path: Path) -> None:

@@ -26,17 +26,17 @@ def test_what_can_have_no_folder_is_bad_and_the_others_are_written(tmp_path: Pat
     decode = a_format("k INT, dt STRING", ("dt", "k")).with_steps(
         {StepPlace.NAMEABLE_PARTITIONS: step}
     )
-    decoded = decode.decode(messages("rubbish", *map(json.dumps, events), key=None))
-    reasons = reasons_of(decoded)
+    decoded_batch = decode.decode(messages("rubbish", *map(json.dumps, events), key=None))
+    reasons = reasons_of(decoded_batch)
     assert list(reasons) == [0, 3, 5, 7, 10]
     assert "'dt' whose folder would have a name of more than 255 bytes" in reasons[3]
-    written = [row[3] for row in rows_of(decoded)]
+    written = [row[3] for row in rows_of(decoded_batch)]
     assert written == ["a", LONGEST, "é" * 126, "/" * 84, "", "b"]
     assert len(reasons) + len(written) == 1 + len(events)
 
     table = small_table(tmp_path / "t", "k INT, dt STRING", ("dt", "k"), ("dt",))
     assigner = bucket_assigner(table.table)
-    parts = {name for name, _, _ in assigner.assign(decoded.changes.rows)}
+    parts = {name for name, _, _ in assigner.assign(decoded_batch.changes.rows)}
     assert len(parts) == len(written)
     table.commit(*[("+I", {"k": 0, "dt": value}) for value in written])
     folders = [path.name for path in Path(table.path).glob("dt=*")]

@@ -37,13 +37,13 @@ def created(**after: Any) -> str:
 def test_partition_values_must_match_the_timestamp_formatter() -> None:
     decode = dated("k INT, dt STRING", ("dt",), FORMATTER)
     days = ["20260131", "2026-01-31", "20260131", "20261301", "", "20260201"]
-    decoded = decode.decode(messages("rubbish", *(created(k=1, dt=day) for day in days)))
-    reasons = reasons_of(decoded)
+    decoded_batch = decode.decode(messages("rubbish", *(created(k=1, dt=day) for day in days)))
+    reasons = reasons_of(decoded_batch)
     assert list(reasons) == [0, 2, 4, 5]
     assert "a partition without a time" in reasons[2]
     assert reasons[2].endswith(": dt=2026-01-31")
     assert reasons[4].endswith(": dt=20261301")
-    assert [row[3] for row in rows_of(decoded)] == ["20260131", "20260131", "20260201"]
+    assert [row[3] for row in rows_of(decoded_batch)] == ["20260131", "20260131", "20260201"]
 
 
 def test_the_timestamp_pattern_chooses_the_columns_of_the_time() -> None:
@@ -53,8 +53,8 @@ def test_the_timestamp_pattern_chooses_the_columns_of_the_time() -> None:
     }
     decode = dated("k INT, dt STRING, hh INT", ("dt", "hh"), options)
     times = [("20260131", 7), ("20260131", 24), ("2026", 7), ("20260131", 23)]
-    decoded = decode.decode(messages(*(created(k=1, dt=dt, hh=hh) for dt, hh in times)))
-    assert list(reasons_of(decoded)) == [1, 2]
+    decoded_batch = decode.decode(messages(*(created(k=1, dt=dt, hh=hh) for dt, hh in times)))
+    assert list(reasons_of(decoded_batch)) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -69,5 +69,5 @@ def test_other_tables_accept_any_partition_value(
 
 
 def test_a_batch_without_rows_is_left_as_it_is() -> None:
-    decoded = dated("k INT, dt STRING", ("dt",), FORMATTER).decode(messages("rubbish"))
-    assert list(reasons_of(decoded)) == [0]
+    decoded_batch = dated("k INT, dt STRING", ("dt",), FORMATTER).decode(messages("rubbish"))
+    assert list(reasons_of(decoded_batch)) == [0]

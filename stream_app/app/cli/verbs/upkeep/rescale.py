@@ -70,12 +70,12 @@ def run(args: argparse.Namespace) -> int:
     option = None if args.partition else new_option(table, plan, bucket_count)
 
     def result_lines() -> Iterator[str]:
-        target = table
+        rescaled_table = table
         if option is not None:
-            target = replace(table, schema=alter_table(table, [option]))
-            yield f"the table has schema {target.schema.schema_id}"
+            rescaled_table = replace(table, schema=alter_table(table, [option]))
+            yield f"the table has schema {rescaled_table.schema.schema_id}"
         for planned_rescale in plan:
-            snapshot = rescale_partition(target, planned_rescale)
+            snapshot = rescale_partition(rescaled_table, planned_rescale)
             name = _partition_name(table, planned_rescale)
             if snapshot is None:
                 yield f"{name} has been dropped"

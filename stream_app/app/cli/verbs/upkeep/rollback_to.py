@@ -52,9 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
     """Yield the lines about what a rollback restores and deletes, and the consumers ahead of it."""
-    target, versions, files = plan.target, plan.versions, plan.files
+    target_snapshot, versions, files = plan.target_snapshot, plan.versions, plan.files
     yield (
-        f"snapshot {target.snapshot_id} of {time_text(target.time_ms)} becomes the latest"
+        f"snapshot {target_snapshot.snapshot_id} of {time_text(target_snapshot.time_ms)} "
+        "becomes the latest"
         + (": it has expired, and its tag restores it" if versions.is_restored else "")
     )
     for noun, ids in (
