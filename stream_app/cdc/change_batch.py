@@ -187,14 +187,10 @@ def results_in_batch(decoded_batch: DecodedBatch, message_indices: Int32s) -> De
         changes=ChangeBatch(
             rows=changes.rows, message_indices=message_indices[changes.message_indices]
         ),
-        tables={
-            name: int(message_indices[index]) for name, index in decoded_batch.tables.items()
-        },
+        tables={name: int(message_indices[index]) for name, index in decoded_batch.tables.items()},
         drift=_sightings_in_batch(decoded_batch.drift, message_indices),
         violations=_sightings_in_batch(decoded_batch.violations, message_indices),
-        schemas={
-            key: int(message_indices[index]) for key, index in decoded_batch.schemas.items()
-        },
+        schemas={key: int(message_indices[index]) for key, index in decoded_batch.schemas.items()},
         last_truncate=None
         if decoded_batch.last_truncate is None
         else int(message_indices[decoded_batch.last_truncate]),

@@ -108,7 +108,7 @@ class SchemaRegistry:
         return self._cached_value(schema_number, RegisteredSchema, ask)
 
     def schema_number_of(self, guid: bytes) -> int:
-        """See `Schemas.number_of`."""
+        """See `Schemas.schema_number_of`."""
         return self._cached_value(
             guid, int, lambda _, get: schema_number_of_guid(get, uuid.UUID(bytes=guid))
         )

@@ -6,7 +6,6 @@ Source: Paimon `data/variant/VariantPathSegment.java`.
 from __future__ import annotations
 
 import re
-from itertools import islice
 
 from stream_app.variants import layout
 from stream_app.variants.variant_reader import Variant
@@ -18,7 +17,7 @@ _STEP = re.compile(
 
 
 def parse_path(text: str) -> VariantPath:
-    """Return the steps of a path from the root: names of members, positions of elements.
+    """Return the steps of a path from the root: names of members, indices of elements.
 
     Raises:
         ValueError: the text is not a path.
@@ -59,4 +58,5 @@ def _member(variant: Variant, name: str) -> Variant | None:
 
 
 def _element(variant: Variant, element_index: int) -> Variant | None:
-    return next(islice(variant.elements(), element_index, None), None)
+    elements = enumerate(variant.elements())
+    return next((element for index, element in elements if index == element_index), None)

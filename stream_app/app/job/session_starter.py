@@ -26,7 +26,7 @@ class SessionStarter:
         job: the job's name.
         checkpoint_location: where the job's state is, which Spark must also be able to access.
         file_system: options of file systems, such as ``s3.endpoint``.
-        settings: Spark's settings, which override those derived from the other attributes.
+        spark_settings: Spark's settings, which override those derived from the other attributes.
     """
 
     job: str

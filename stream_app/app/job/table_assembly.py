@@ -113,7 +113,11 @@ def job_round_runner(
 
 
 def _database_setup(
-    database_tables: DatabaseTables, feed_factory: FeedFactory, clock: Clock, *, has_first_load: bool
+    database_tables: DatabaseTables,
+    feed_factory: FeedFactory,
+    clock: Clock,
+    *,
+    has_first_load: bool,
 ) -> RoundSetup:
     """Return the setup for a whole database, and create the tables that it lacks."""
     # A table that cannot be created here is tried again with its first message.

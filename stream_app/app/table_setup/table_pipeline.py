@@ -299,5 +299,8 @@ def job_pipeline(
     """
     settings = row_settings(job_tables, table, quarantines_non_inserts=quarantines_non_inserts)
     return replace(
-        settings, left_out_steps=left_out_steps, source_filter=source_filter, restores_values=restores_values
+        settings,
+        left_out_steps=left_out_steps,
+        source_filter=source_filter,
+        restores_values=restores_values,
     ).pipeline()

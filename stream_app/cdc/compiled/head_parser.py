@@ -30,7 +30,7 @@ class HeadPositions(NamedTuple):
 
     Attributes:
         starts, tail_starts: int64 [n]; where each message and its tail begin in the data.
-        before_at, after_at: int64 [n]; the position of each image, or -1.
+        before_at, after_at: int64 [n]; the index of each image, or -1.
         drift_hashes: int64 [n]; 0 where the images have the table's columns and no other. Messages
             with the same unknown and missing columns have the same number.
         is_parsed: bool [n]; false for a declined message.

@@ -95,7 +95,9 @@ class ImageCells:
         buffers = [validity, pa.py_buffer(offsets)]
         return pa.Array.from_buffers(target_type, count, buffers, children=[rows])
 
-    def column(self, column_index: int, count: int, kind: int, target_type: pa.DataType) -> pa.Array:
+    def column(
+        self, column_index: int, count: int, kind: int, target_type: pa.DataType
+    ) -> pa.Array:
         """Return a column of the first images, whose cells are of this kind."""
         if kind in (TEXT, NUMBER_TEXT):
             texts = self.texts(column_index, count)
@@ -130,7 +132,9 @@ class ImageCells:
                 self.states[column_index, :count] == VALUE, self.highs[column_index, :count], 0
             )
         words = pa.py_buffer(np.stack([values, highs], axis=1))
-        return pa.Array.from_buffers(target_type, count, [self.valid_bits(column_index, count), words])
+        return pa.Array.from_buffers(
+            target_type, count, [self.valid_bits(column_index, count), words]
+        )
 
 
 def _text_array(

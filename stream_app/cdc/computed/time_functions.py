@@ -64,7 +64,9 @@ def time_field(values: pa.Array, field: str, precision: int | None) -> CastResul
     """Return one field of each instant, such as ``year``: int32 [n]."""
     instants = instants_of(values, precision)
     field_values = _FIELDS[field](instants.seconds)
-    return pa.array(field_values.astype(np.int32), mask=~instants.is_valid), any_of(instants.has_failed)
+    return pa.array(field_values.astype(np.int32), mask=~instants.is_valid), any_of(
+        instants.has_failed
+    )
 
 
 def date_format(

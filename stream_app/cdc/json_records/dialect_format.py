@@ -246,7 +246,9 @@ def _rows_of_messages(image_rows: ImageRows, parsed_records: ParsedRecords) -> I
     if message_indices is None:
         return image_rows
     is_suspect = (
-        np.zeros(0, np.bool_) if parsed_records.is_suspect is None else parsed_records.is_suspect.copy()
+        np.zeros(0, np.bool_)
+        if parsed_records.is_suspect is None
+        else parsed_records.is_suspect.copy()
     )
     is_suspect[message_indices[image_rows.is_suspect]] = True
     is_good = ~is_suspect[message_indices[image_rows.record_indices]]

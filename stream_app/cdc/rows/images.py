@@ -186,7 +186,9 @@ def rows_of_images(
     for reading, json_kind, column in zip(readings, images.json_kinds, images.columns, strict=True):
         wire_values = column if is_in_place else column.take(order)
         is_unchanged = images.unchanged.get(reading.name)
-        values, has_failed = _cast(reading, json_kind, wire_values, plan, is_unchanged, rules)  # step 2
+        values, has_failed = _cast(
+            reading, json_kind, wire_values, plan, is_unchanged, rules
+        )  # step 2
         columns.append(values)
         if has_failed is not None:
             is_suspect[plan.record_indices[has_failed]] = True

@@ -222,7 +222,9 @@ class RoundCommitter(Generic[MessagesT]):
                 return None
             if self._is_overtaken(result, table_job.prepare_epoch()):
                 return None
-            if result.table_output.bad_record_batches:  # counted here: a further round would count again
+            if (
+                result.table_output.bad_record_batches
+            ):  # counted here: a further round would count again
                 bad_records = result.table_output.bad_records().sort_by(SOURCE_ORDER)
                 result.quarantine_report = result.feed.quarantine_writer.write(
                     self.decoded_epoch.epoch, bad_records

@@ -40,7 +40,7 @@ class DataFrameEpochRunner:
     """The runner of epochs that are the DataFrame of a micro-batch. Implements `EpochRunner`.
 
     Attributes:
-        read: returns the messages of `EpochRunner.messages_between`; None for a source without
+        read_between: returns the messages of `EpochRunner.messages_between`; None for a source without
             topics, of which only whole micro-batches can be read.
     """
 

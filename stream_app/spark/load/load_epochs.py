@@ -37,14 +37,14 @@ class RelationSplitter:
     """The splitter of a first load's rows by their relation. Implements `MessageSplitter`.
 
     Attributes:
-        indexes: relation → the table's index.
+        table_indices: relation → the table's index.
     """
 
-    indexes: dict[str, int]
+    table_indices: dict[str, int]
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
-        yield TableMessages(self.indexes[messages.column("topic")[0].as_py()], messages)
+        yield TableMessages(self.table_indices[messages.column("topic")[0].as_py()], messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

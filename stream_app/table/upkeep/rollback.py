@@ -296,7 +296,9 @@ def _delete_latecomers(table: FileStoreTable, target_id: int) -> None:
             table.snapshots.sync_deletions()
 
 
-def _files(table: FileStoreTable, target_snapshot: Snapshot, versions: RollbackVersions) -> FilesToDelete:
+def _files(
+    table: FileStoreTable, target_snapshot: Snapshot, versions: RollbackVersions
+) -> FilesToDelete:
     """Return the files added after the target that neither the target nor another branch needs."""
     protected_versions = protected_versions_of(table)
     collector = FileCollector(ManifestCache(table))
@@ -308,7 +310,9 @@ def _files(table: FileStoreTable, target_snapshot: Snapshot, versions: RollbackV
     )
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
     tagged_snapshots = [
-        tag for snapshot_id, tag in protected_versions.tags.items() if snapshot_id > versions.target_id
+        tag
+        for snapshot_id, tag in protected_versions.tags.items()
+        if snapshot_id > versions.target_id
     ]
     changelogs = [
         table.changelogs.changelog(snapshot_id)

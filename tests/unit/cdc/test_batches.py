@@ -36,7 +36,9 @@ def test_counts_and_schemas(
 ) -> None:
     decoded_batch = a_format(COLUMNS).decode(messages(*values))
     assert decoded_batch.changes.rows.num_rows == rows
-    assert decoded_batch.changes.rows.schema == schema_of_changes(arrow_schema(parse_columns(COLUMNS)))
+    assert decoded_batch.changes.rows.schema == schema_of_changes(
+        arrow_schema(parse_columns(COLUMNS))
+    )
     decoded_batch.changes.rows.validate(full=True)
     assert decoded_batch.changes.message_indices.dtype == "int32"
     assert decoded_batch.bad_records.num_rows == bad_count

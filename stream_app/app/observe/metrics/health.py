@@ -61,7 +61,7 @@ def staleness_problems(
 
     Args:
         max_staleness_s: the seconds of ``stream.max-staleness``.
-        trigger_s: seconds between two checks of the source.
+        pause_s: seconds between two checks of the source.
     """
     problems = []
     if source_state.looked_s is None:
@@ -86,7 +86,7 @@ def ready_problems(moment: JobMoment, max_staleness_s: float, pause_s: float) ->
 
     Args:
         max_staleness_s: the seconds of ``stream.max-staleness``.
-        trigger_s: seconds between two checks of the source.
+        pause_s: seconds between two checks of the source.
     """
     problems = alive_problems(moment)
     if moment.phase == "running":
@@ -106,7 +106,7 @@ class JobHealth:
     Attributes:
         max_staleness_s: the seconds by which a ready table may be behind its source.
         source_state: returns the distance of the job's tables behind their source.
-        trigger_s: seconds between two checks of the source.
+        pause_s: seconds between two checks of the source.
         hide: replaces the configuration's secrets in a text.
     """
 

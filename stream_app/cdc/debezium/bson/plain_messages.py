@@ -78,7 +78,7 @@ class PlainMessages:
 
     Attributes:
         values, keys: binary [n]; null for a tombstone, for a missing key, or if it is unreadable.
-        unreadable_reasons: position of a message → why it cannot be rewritten.
+        unreadable_reasons: index of a message → why it cannot be rewritten.
     """
 
     values: pa.Array

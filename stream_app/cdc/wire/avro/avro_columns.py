@@ -147,7 +147,10 @@ def leaf_column(reading: ColumnReading, leaf: AvroLeaf, has_value: Bools) -> Wir
     if conversion is None:
         json_kind = reading.usual_kind()
         return WireColumn(
-            reading, json_kind, pa.nulls(len(is_suspect), _null_type(reading, json_kind)), is_suspect
+            reading,
+            json_kind,
+            pa.nulls(len(is_suspect), _null_type(reading, json_kind)),
+            is_suspect,
         )
     json_kind, as_wire, reading, _ = conversion
     wire_values = as_wire(leaf)

@@ -64,7 +64,9 @@ def _callers(config: AppConfig, table: FileStoreTable) -> dict[str, str]:
     source_filter = None if config.source.merge_shards else EVERY_SOURCE
     return {
         "job": _step_names(
-            job_pipeline(config.job_tables, table, source_filter=source_filter, restores_values=True)
+            job_pipeline(
+                config.job_tables, table, source_filter=source_filter, restores_values=True
+            )
         ),
         "replay": _step_names(
             job_pipeline(config.job_tables, table, left_out_steps=LEFT_OUT_BY_REPLAY)
