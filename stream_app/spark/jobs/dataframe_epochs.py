@@ -40,8 +40,8 @@ class DataFrameEpochRunner:
     """The runner of epochs that are the DataFrame of a micro-batch. Implements `EpochRunner`.
 
     Attributes:
-        read_between: returns the messages of `EpochRunner.messages_between`; None for a source without
-            topics, of which only whole micro-batches can be read.
+        read_between: returns the messages of `EpochRunner.messages_between`; None for a source
+            without topics, of which only whole micro-batches can be read.
     """
 
     spark: SparkSession
