@@ -282,7 +282,7 @@ class RoundCommitter(Generic[MessagesT]):
             self.decoded_epoch.epoch,
             output.changes,
             properties=properties,
-            truncates_table=bool(output.counts.truncated),
+            truncates=bool(output.counts.truncated),
             basis=result.plan.basis,
         )
         files = [file for change in output.changes for file in change.written_files]
