@@ -119,8 +119,7 @@ class RangeReader:
         self._timestamp_reader = timestamp_reader()
         self._header_mover = HeaderMover(settings.headers)
         self._started_ranges: deque[OffsetRange] = deque()
-        self._batch_size = _FIRST_MESSAGES
-        self._has_answered = False
+        self._batch_size, self._has_answered = _FIRST_MESSAGES, False
 
     def read(self, ranges: Sequence[OffsetRange]) -> Generator[pa.RecordBatch, None, None]:
         """Yield the messages of all ranges, in order, in batches of `MESSAGE_SCHEMA`.
@@ -181,9 +180,7 @@ class RangeReader:
         while progress.next_offset < offset_range.end:
             message_count = min(self._batch_size, offset_range.end - progress.next_offset)
             pointers = np.empty(message_count, np.int64)
-            count = self._client.consume(
-                offset_range.topic, offset_range.partition, pointers, wait_ms=_WAIT_MS
-            )
+            count = self._client.consume(*offset_range.kafka_partition, pointers, wait_ms=_WAIT_MS)
             if count:
                 self._has_answered = True
                 batch = self._take_batch(pointers[:count], progress)
@@ -255,12 +252,10 @@ class RangeReader:
             self._check_passed(progress.next_offset, progress.offset_range.end, progress)
 
     def _check_passed(self, start: int, end: int, progress: _Progress) -> None:
-        offset_range = progress.offset_range
-        oldest = self._client.known_start(offset_range.topic, offset_range.partition)
+        oldest = self._client.known_start(*progress.offset_range.kafka_partition)
         if oldest > start:
-            self._report_loss(
-                offset_range, start, min(oldest, end), f"the partition begins at {oldest}"
-            )
+            available = f"the partition begins at {oldest}"
+            self._report_loss(progress.offset_range, start, min(oldest, end), available)
 
     def _skip_gap(self, progress: _Progress) -> None:
         """Skip an offset that the partition lacks, to the part of the range that it has."""
@@ -338,9 +333,8 @@ class RangeReader:
         offset_range = progress.offset_range
         watermarks = self._client.watermarks(*offset_range.kafka_partition, timeout_ms=_ANSWER_MS)
         if watermarks in GONE_CODES:
-            self._skip_lost(
-                progress, offset_range.end, f"{offset_range.topic}/{offset_range.partition} is gone"
-            )
+            available = f"{offset_range.topic}/{offset_range.partition} is gone"
+            self._skip_lost(progress, offset_range.end, available)
             return
         cause = f"; the last error was: {progress.last_error}" if progress.last_error else ""
         raise SourceError(

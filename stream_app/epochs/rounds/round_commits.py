@@ -286,7 +286,7 @@ class RoundCommitter(Generic[MessagesT]):
             self.decoded_epoch.epoch,
             table_output.changes,
             properties=properties,
-            truncates_table=bool(table_output.counts.truncated),
+            truncates=bool(table_output.counts.truncated),
             basis=result.table_plan.basis,
         )
         files = [file for change in table_output.changes for file in change.written_files]

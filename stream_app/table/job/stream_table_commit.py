@@ -106,8 +106,7 @@ class StreamTableCommit:
         self._publisher = CompactionPublisher(
             table, self._commit, state.coordinator, state.live_counts, self.published_compactions
         )
-        self._write_only = WriteOnlyBound(state, is_stopping)
-        self._searcher = IdleSearcher(state)
+        self._write_only, self._searcher = WriteOnlyBound(state, is_stopping), IdleSearcher(state)
         if state.last_identifier is not None:  # else no compaction could commit yet
             state.load_waiting()
         self._followed_id: int | None = None
@@ -160,10 +159,10 @@ class StreamTableCommit:
         *,
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
-        truncates_table: bool = False,
+        truncates: bool = False,
         basis: BucketBasis = NO_BASIS,
     ) -> EpochOutcome:
-        """Publish an epoch's files and finished compactions; `truncates_table` deletes all rows.
+        """Publish an epoch's files and finished compactions; `truncates` first deletes all rows.
 
         1. Apply other writers' commits, and wait while a bucket has too many sorted runs.
         2. Commit the files. From here on the epoch is committed, even if compactions fail.
@@ -178,9 +177,7 @@ class StreamTableCommit:
         """
         changed_buckets = {change.bucket_id for change in changes}
         with _discard_on_error(changes, self.table, BaseException):  # step 1
-            truncation = (
-                truncate_table(self.table, self.state.commit_user) if truncates_table else None
-            )
+            truncation = truncate_table(self.table, self.state.commit_user) if truncates else None
             self.state.follow_and_load(changed_buckets)
             self.state.constraints.check_bucket_counts({change.partition for change in changes})
             self._wait_for_compaction()  # for buckets to which this process has not written before
@@ -207,9 +204,8 @@ class StreamTableCommit:
             snapshots += self.compact_fully()
         elif options.waits_for_compaction(merges_by_key=traits.merges_by_key):
             snapshots += self.iter_compact_due(expects_no_flush=False)
-        return EpochOutcome(
-            snapshots=tuple(snapshots), compactions=self.published_compactions.take_reports()
-        )
+        reports = self.published_compactions.take_reports()
+        return EpochOutcome(snapshots=tuple(snapshots), compactions=reports)
 
     def _check_fits(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest_snapshot: Snapshot | None

@@ -187,7 +187,7 @@ class Job:
                 epoch,
                 messages,
                 properties={SOURCE_END_PROPERTY: str(epoch)},
-                truncates_table=truncates,
+                truncates=truncates,
                 basis=basis,
             )
         if commit.state.commit_user == self.user:

@@ -34,7 +34,10 @@ TABLES = st.builds(
     max_size_amplification_percent=st.sampled_from((100, 200)),
 )
 FIXED = st.builds(
-    FixedRules, trigger=st.booleans(), size_ratio=st.booleans(), amplification=st.booleans()
+    FixedRules,
+    fixes_trigger=st.booleans(),
+    fixes_size_ratio=st.booleans(),
+    fixes_amplification=st.booleans(),
 )
 FRESHNESS = st.sampled_from((FRESHNESS_MIN, 8, 20))
 
