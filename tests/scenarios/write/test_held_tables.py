@@ -121,11 +121,9 @@ def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     files = counting_file_io(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
     committer = start_job(tables, runner, file_io=(files, None), tasks=1)
     plan = committer.round_runner.plan()
-    failed_output = (
-        runner.route(0, tables.messages(0).to_batches(), plan).write(plan).table_outputs[0]
-    )
-    assert failed_output.failure is not None
-    assert failed_output.counts.requests == {"put": 1, "put_errors": 1}
+    output = runner.route(0, tables.messages(0).to_batches(), plan).write(plan)
+    assert output.table_outputs[0].failure is not None
+    assert output.table_outputs[0].counts.requests == {"put": 1, "put_errors": 1}
     before = requests.total()["put_errors"]
     run(committer, tables, runner, 0)
     errors = requests.total()["put_errors"] - before
