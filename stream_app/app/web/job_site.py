@@ -231,7 +231,7 @@ class JobSite(Site):
 
     def _name_in_job(self, name: str) -> str:
         """Return a table's name in the job; empty for a table of another database."""
-        return self.shown_job.job_tables.own_name(name) or ""
+        return self.shown_job.job_tables.name_in_job(name) or ""
 
     def _state_key(self, name: str) -> str:
         return self.shown_job.job_tables.state_key(self._name_in_job(name))

@@ -129,7 +129,7 @@ class JobTables(ABC):
         return ()
 
     @abstractmethod
-    def path(self, name: str) -> str:
+    def path(self, name_in_job: str) -> str:
         """Return the folder of a table, by its name in the job."""
 
     @abstractmethod
@@ -157,7 +157,7 @@ class JobTables(ABC):
         """
         return None
 
-    def renames_of(self, name: str) -> RenameReaction:
+    def renames_of(self, name_in_job: str) -> RenameReaction:
         """Return how a table reacts when its source renames a column."""
         return RenameReaction.NEW_COLUMN
 
@@ -166,28 +166,28 @@ class JobTables(ABC):
         """Return the folder of the table for a source table's messages, or None without one."""
 
     @abstractmethod
-    def table_config(self, name: str, columns: RowType) -> TableConfig:
-        """Return the made columns and the filter of a table, by the table's own name."""
+    def table_config(self, name_in_job: str, columns: RowType) -> TableConfig:
+        """Return the made columns and the filter of a table, by its name in the job."""
 
     @abstractmethod
-    def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
-        """Return the expectations of a table, by the table's own name.
+    def expectations_of(self, name_in_job: str, columns: RowType) -> Sequence[Expectation]:
+        """Return the expectations of a table, by its name in the job.
 
         Raises:
             UsageError: an expectation does not fit the table's columns.
         """
 
     @abstractmethod
-    def source_of(self, name: str) -> SourceConfig:
-        """Return the source's configuration with the settings of one table, by its own name."""
+    def source_of(self, name_in_job: str) -> SourceConfig:
+        """Return the source's settings for one table, by its name in the job."""
 
     def full_key(self, option: str) -> str:
         """Return the configuration key of a format's option."""
         return self.source.format_declaration.full_key(option)
 
-    def quarantine_of(self, quarantine: str, name: str) -> str:
+    def quarantine_of(self, quarantine: str, name_in_job: str) -> str:
         """Return the folder of a table's bad records. An empty name means messages of no table."""
-        state_key = self.state_key(name)
+        state_key = self.state_key(name_in_job)
         return f"{quarantine}/{state_key}" if state_key else quarantine
 
     @property
@@ -196,13 +196,13 @@ class JobTables(ABC):
         return True
 
     @abstractmethod
-    def state_key(self, name: str) -> str:
+    def state_key(self, name_in_job: str) -> str:
         """Return a table's key in state, quarantine and history; empty in a job of one table."""
 
     @abstractmethod
-    def full_name(self, name: str) -> str:
+    def full_name(self, name_in_job: str) -> str:
         """Return ``DATABASE.TABLE`` for a table's name in the job; empty for an empty name."""
 
     @abstractmethod
-    def own_name(self, full_name: str) -> str | None:
-        """Return the name in the job, or None for a table of another database."""
+    def name_in_job(self, full_name: str) -> str | None:
+        """Return a table's name in the job, or None for a table of another database."""

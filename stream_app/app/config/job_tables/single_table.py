@@ -57,7 +57,7 @@ class SingleTable(JobTables):
         """See `JobTables.name`."""
         return f"{self.table.database}.{self.table.name}"
 
-    def path(self, name: str) -> str:
+    def path(self, name_in_job: str) -> str:
         """See `JobTables.path`; the same for all names."""
         return self.table.path
 
@@ -69,17 +69,17 @@ class SingleTable(JobTables):
         """See `JobTables.target_path`."""
         return self.table.path
 
-    def table_config(self, name: str, columns: RowType) -> TableConfig:
+    def table_config(self, name_in_job: str, columns: RowType) -> TableConfig:
         """See `JobTables.table_config`."""
         return self.table
 
-    def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
+    def expectations_of(self, name_in_job: str, columns: RowType) -> Sequence[Expectation]:
         """See `JobTables.expectations_of`; those of the job, which it checks first."""
         for expectation in self.expectations.all:
             check_columns(expectation, self.table.name, columns)
         return self.expectations.all
 
-    def source_of(self, name: str) -> SourceConfig:
+    def source_of(self, name_in_job: str) -> SourceConfig:
         """See `JobTables.source_of`."""
         return self.source
 
@@ -103,14 +103,14 @@ class SingleTable(JobTables):
         """See `JobTables.separates_tables`; always False, because the job has one table."""
         return False
 
-    def state_key(self, name: str) -> str:
+    def state_key(self, name_in_job: str) -> str:
         """See `JobTables.state_key`; always empty, because the state has one table."""
         return ""
 
-    def full_name(self, name: str) -> str:
+    def full_name(self, name_in_job: str) -> str:
         """See `JobTables.full_name`."""
         return self.name
 
-    def own_name(self, full_name: str) -> str:
-        """See `JobTables.own_name`."""
+    def name_in_job(self, full_name: str) -> str:
+        """See `JobTables.name_in_job`."""
         return full_name

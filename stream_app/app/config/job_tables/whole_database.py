@@ -103,9 +103,9 @@ class WholeDatabase(JobTables):
         names = self.sync.named_tables()
         return [name for name in names if self.share is None or self.share.accepts(name)]
 
-    def path(self, name: str) -> str:
+    def path(self, name_in_job: str) -> str:
         """See `JobTables.path`."""
-        return self.sync.path(name)
+        return self.sync.path(name_in_job)
 
     def paths(self, names: Iterable[str]) -> Mapping[str, str]:
         """See `JobTables.paths`."""
@@ -126,24 +126,24 @@ class WholeDatabase(JobTables):
         table_indices = {name: index for index, name in enumerate(names)}
         return Assignment(rules=self.rules, table_indices=table_indices, targets=targets)
 
-    def renames_of(self, name: str) -> RenameReaction:
+    def renames_of(self, name_in_job: str) -> RenameReaction:
         """See `JobTables.renames_of`."""
-        return self.sync.renames_of(name)
+        return self.sync.renames_of(name_in_job)
 
     def target_path(self, origin: Origin) -> str | None:
         """See `JobTables.target_path`."""
         name = self.new_name(origin, {})
         return None if name is None else self.sync.path(name)
 
-    def table_config(self, name: str, columns: RowType) -> TableConfig:
+    def table_config(self, name_in_job: str, columns: RowType) -> TableConfig:
         """See `JobTables.table_config`."""
-        return rules_of_existing_table(self.sync, name, columns)
+        return rules_of_existing_table(self.sync, name_in_job, columns)
 
-    def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
+    def expectations_of(self, name_in_job: str, columns: RowType) -> Sequence[Expectation]:
         """See `JobTables.expectations_of`."""
-        return self.expectations.of_table(name, columns)
+        return self.expectations.of_table(name_in_job, columns)
 
-    def source_of(self, name: str) -> SourceConfig:
+    def source_of(self, name_in_job: str) -> SourceConfig:
         """Return the source; the table's options override its own, which override [sync]."""
         declared_options = {option.key for option in format_named(self.source.format).options}
         database_options = {
@@ -156,7 +156,7 @@ class WholeDatabase(JobTables):
         defaults = {
             key: value for key, value in database_options.items() if key in declared_options
         }
-        table_options = self.sync.format_options_of(name)
+        table_options = self.sync.format_options_of(name_in_job)
         return replace(
             self.source,
             merge_shards=True,  # the splitter has chosen the table by then
@@ -168,15 +168,15 @@ class WholeDatabase(JobTables):
         """See `JobTables.full_key`."""
         return f"sync.{option}" if option == INEXACT else JobTables.full_key(self, option)
 
-    def state_key(self, name: str) -> str:
+    def state_key(self, name_in_job: str) -> str:
         """See `JobTables.state_key`."""
-        return name
+        return name_in_job
 
-    def full_name(self, name: str) -> str:
+    def full_name(self, name_in_job: str) -> str:
         """See `JobTables.full_name`."""
-        return name and f"{self.sync.database}.{name}"
+        return name_in_job and f"{self.sync.database}.{name_in_job}"
 
-    def own_name(self, full_name: str) -> str | None:
-        """See `JobTables.own_name`."""
+    def name_in_job(self, full_name: str) -> str | None:
+        """See `JobTables.name_in_job`."""
         database = f"{self.sync.database}."
         return full_name.removeprefix(database) if full_name.startswith(database) else None

@@ -297,7 +297,8 @@ class LineageSender(JobListener):
         self, name: str, changes: WrittenChanges, schema: TableSchema
     ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
         """Return each column's origin in the topics from which the table has records."""
-        config = self.job_tables.table_config(self.job_tables.own_name(name) or name, schema.fields)
+        name_in_job = self.job_tables.name_in_job(name) or name
+        config = self.job_tables.table_config(name_in_job, schema.fields)
         computed = {item.name: item for item in map(parse_definition, config.computed_columns)}
         prefix = config.metadata_column_prefix
         metadata_names = {f"{prefix}{key}" for key in config.metadata_columns}

@@ -41,9 +41,9 @@ def test_a_source_table_has_its_target_table() -> None:
 def test_a_table_has_a_full_name_and_a_quarantine_folder() -> None:
     assert ONLY.quarantine_of("/q", "d.orders") == "/q"
     assert [MANY.quarantine_of("/q", name) for name in ("s_a", "")] == ["/q/s_a", "/q"]
-    assert [ONLY.full_name(""), ONLY.own_name("d.orders")] == ["d.orders", "d.orders"]
+    assert [ONLY.full_name(""), ONLY.name_in_job("d.orders")] == ["d.orders", "d.orders"]
     assert [MANY.full_name("s_a"), MANY.full_name("")] == ["d.s_a", ""]
-    assert [MANY.own_name("d.s_a"), MANY.own_name("other.s_a")] == ["s_a", None]
+    assert [MANY.name_in_job("d.s_a"), MANY.name_in_job("other.s_a")] == ["s_a", None]
 
 
 def test_source_options_may_differ_by_table() -> None:
