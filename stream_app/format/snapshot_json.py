@@ -112,7 +112,7 @@ def decode_tag(name: str, data: bytes) -> Tag:
             name=name,
             snapshot=decode_snapshot(data),
             create_time_ms=_time_ms(json.raw("tagCreateTime")),
-            time_retained_ms=None if seconds is None else int(seconds * 1000),
+            time_retained_ms=None if seconds is None else round(seconds * 1_000_000) // 1000,
         )
     except (TypeError, ValueError) as error:
         raise CorruptFileError(

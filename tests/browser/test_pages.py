@@ -256,7 +256,7 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
     opened = open_for_writing(job.table("orders"))
     record_proof(opened, "jdbc:postgresql://db/shop shop.orders, at LSN 0/1A2B", "4 rows")
     history.watch("orders", Busy())
-    counts = DecodeCounts(messages=4200)
+    counts = DecodeCounts(message_count=4200)
     report = EpochReport(epoch=1, counts=counts, durations=EpochSeconds(write_s=2))
     history.add("orders", report, job.clock.now_ms())
     site = JobSite(

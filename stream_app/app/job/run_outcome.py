@@ -35,8 +35,8 @@ def check_not_all_bad(totals: DecodeCounts, unassigned_count: int, quarantine: s
     Raises:
         NoGoodRecordError: every message was bad.
     """
-    bad_count = totals.bad_records + unassigned_count
-    if bad_count and totals.bad_records == totals.messages - totals.skipped:
+    bad_count = totals.bad_record_count + unassigned_count
+    if bad_count and totals.bad_record_count == totals.message_count - totals.skipped_count:
         raise NoGoodRecordError(
             f"all {bad_count} records of this run are bad; none is in the table",
             where=f"stream.quarantine: {quarantine}",

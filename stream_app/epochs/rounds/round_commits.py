@@ -263,7 +263,7 @@ class RoundCommitter(Generic[MessagesT]):
         Args:
             min_sequence_number: the smallest sequence number that rows may take.
         """
-        reserve = self.reserve if result.table_output.counts.restored else 0
+        reserve = self.reserve if result.table_output.counts.has_restored_rows else 0
         table_plan = result.table_plan
         is_late = min_sequence_number > table_plan.next_sequence_number - reserve
         is_rerouted = result.feed.is_rerouted(table_plan)
@@ -307,7 +307,7 @@ class RoundCommitter(Generic[MessagesT]):
         )
 
     def _complete(self, result: TableResult) -> None:
-        if result.table_output.counts.messages:
+        if result.table_output.counts.message_count:
             self.totals = self.totals.plus(result.table_output.counts)
         self.complete_feeds.append(result.feed)
 

@@ -42,7 +42,7 @@ _RESERVE = 1_000_000
 """Number of sequence numbers that a further round leaves to other writers.
 
 Without them, a writer that commits during each round would make each round outdated. The reserve
-does not help rows that have values of older rows (`DecodeCounts.restored`).
+does not help rows that have values of older rows (`DecodeCounts.has_restored_rows`).
 """
 
 
@@ -195,7 +195,7 @@ class RoundRunner(Generic[MessagesT]):
         for index, table_plan in plan.table_plans.items():
             feed = self.tables.feeds[index]
             table_output = output.table_outputs.get(index, TableOutput())
-            feed.table.add_store_requests(table_output.counts.requests)
+            feed.table.add_store_requests(table_output.counts.request_counts)
             results.append(TableResult(feed, table_plan, table_output))
         round_committer = RoundCommitter(
             decoded_epoch=decoded_epoch,

@@ -154,10 +154,10 @@ class SourceTableCheck:
             WrongSourceError: this epoch and those before have many records of several tables, or a
                 message of the job's own table stops it.
         """
-        if not counts.records and not counts.others:
+        if not counts.record_counts and not counts.other_record_count:
             return False
-        source_tables, records = self._state_file.state.source_tables_of(), counts.records
-        verdict = verdict_on(source_tables, records, counts.others)
+        source_tables, records = self._state_file.state.source_tables_of(), counts.record_counts
+        verdict = verdict_on(source_tables, records, counts.other_record_count)
         can_leave_out = any(source_filter.accepts(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
             raise self._several_tables_error(counts, source_tables)
@@ -178,10 +178,10 @@ class SourceTableCheck:
 
     def _note_others(self, counts: DecodeCounts, source_tables: SourceTableNames) -> None:
         """Stop after epochs with only other tables' records: the source table was renamed."""
-        if any(counts.records.values()):
+        if any(counts.record_counts.values()):
             self._foreign_counts.clear()
-        elif counts.others:  # a repeated epoch may come here again
-            self._foreign_counts[str(counts.last_offsets())] = counts.others
+        elif counts.other_record_count:  # a repeated epoch may come here again
+            self._foreign_counts[str(counts.last_offsets())] = counts.other_record_count
             if sum(self._foreign_counts.values()) > OTHERS_TOLERATED:
                 raise self._several_tables_error(counts, source_tables)
 

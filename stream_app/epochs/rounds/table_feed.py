@@ -110,7 +110,7 @@ class TableFeed:
             UnsupportedTableError: the job cannot write by the latest schema.
         """
         self._warnings += self.expectation_judge.judge(table_output.counts.violations)
-        self._warn_of_late(table_output.counts.late_changes)
+        self._warn_of_late(table_output.counts.late_change_count)
         description = table_output.counts.description
         if self.evolution is not None:
             self._warnings += self.evolution.follow(self.table, description)

@@ -30,7 +30,8 @@ COLUMN_NAMES_MAX = 64
 OTHER_COLUMNS = "(others)"
 _NAME_MAX = 100
 _SUMMED_FIELDS = (
-    *("messages", "changes", "skipped", "bad_records", "decoder_errors", "others", "late_changes"),
+    *("message_count", "change_count", "skipped_count", "bad_record_count"),
+    *("decoder_error_count", "other_record_count", "late_change_count"),
     *("read_s", "decode_s"),
 )
 TablesSeen = Mapping[tuple[str, str], tuple[int, int]]
@@ -67,48 +68,49 @@ class RecordSighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeCounts:
-    """Counts of the messages read: `skipped` ones change no row; `bad_records` are not decoded.
+    """Counts of the messages read, of which skipped ones change no row.
 
     Attributes:
-        kinds: changes of each `RowKind`, in its order.
+        bad_record_count: records that are not decoded.
+        kind_counts: changes of each `RowKind`, in its order.
         read_s, decode_s: seconds that all tasks together waited for messages, and decoded them.
         slowest: the longest task before the shuffle, over all of its tables.
-        requests: requests of the writing tasks to the store; see `fileio.counted_file_io`.
-        decoder_errors: number of bad messages at which the decoder itself failed.
+        request_counts: requests of the writing tasks to the store; see `fileio.counted_file_io`.
+        decoder_error_count: number of bad messages at which the decoder itself failed.
         drift: unknown and missing columns; see `cdc.column_drift`.
         violations: broken expectations; see `cdc.pipeline_steps.expectations`.
         description: facts in the messages about the source's table that the job's table lacks.
         tables: source tables by name; records without a name count under the empty name.
-        records: topic and name of a source table → its records; for a job of one table.
-        others: records of source tables that such a job rejects as bad.
+        record_counts: topic and name of a source table → its records; for a job of one table.
+        other_record_count: records of source tables that such a job rejects as bad.
         refusal: why no batch is decoded, if the job must first learn its source table.
-        restored: whether rows took values from older rows, because their messages omit them.
-        late_changes: changes that came too late for their place in a history; see
+        has_restored_rows: whether rows took values from older rows, which their messages omit.
+        late_change_count: changes that came too late for their place in a history; see
             `mergetree.file_access.HiddenChanges`.
         truncated: Kafka partition → the offset of its last message that empties the table.
     """
 
-    messages: int = 0
-    changes: int = 0
-    skipped: int = 0
-    bad_records: int = 0
-    decoder_errors: int = 0
-    kinds: tuple[int, ...] = (0,) * len(RowKind)
+    message_count: int = 0
+    change_count: int = 0
+    skipped_count: int = 0
+    bad_record_count: int = 0
+    decoder_error_count: int = 0
+    kind_counts: tuple[int, ...] = (0,) * len(RowKind)
     read_s: float = field(default=0.0, compare=False)
     decode_s: float = field(default=0.0, compare=False)
     slowest: TaskSeconds = field(default_factory=TaskSeconds, compare=False)
-    requests: Mapping[str, int] = field(default_factory=dict, compare=False)
+    request_counts: Mapping[str, int] = field(default_factory=dict, compare=False)
     ends: Mapping[KafkaPartition, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
     drift: Mapping[DriftedColumn, RecordSighting] = field(default_factory=dict)
     violations: Mapping[Violation, RecordSighting] = field(default_factory=dict)
     description: SourceTable | None = None
     truncated: Mapping[KafkaPartition, int] = field(default_factory=dict)
-    records: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    others: int = 0
+    record_counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    other_record_count: int = 0
     refusal: WrongSourceError | None = None
-    restored: bool = False
-    late_changes: int = 0
+    has_restored_rows: bool = False
+    late_change_count: int = 0
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
         """Add the counts of another task."""
@@ -119,10 +121,10 @@ class DecodeCounts:
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMMED_FIELDS}
         return DecodeCounts(
             **sums,
-            kinds=tuple(map(sum, zip(self.kinds, other.kinds, strict=True))),
+            kind_counts=tuple(map(sum, zip(self.kind_counts, other.kind_counts, strict=True))),
             slowest=max(self.slowest, other.slowest),
             ends=ends,
-            requests=Counter(self.requests) + Counter(other.requests),
+            request_counts=Counter(self.request_counts) + Counter(other.request_counts),
             tables={
                 **self.tables,
                 **{
@@ -141,9 +143,9 @@ class DecodeCounts:
                 )
                 for kafka_partition in (*self.truncated, *other.truncated)
             },
-            records=Counter(self.records) + Counter(other.records),
+            record_counts=Counter(self.record_counts) + Counter(other.record_counts),
             refusal=self.refusal or other.refusal,
-            restored=self.restored or other.restored,
+            has_restored_rows=self.has_restored_rows or other.has_restored_rows,
         )
 
     def last_offsets(self) -> dict[str, dict[str, int]]:
@@ -216,12 +218,12 @@ def counts_of_batch(
         )
 
     return DecodeCounts(
-        messages=messages.num_rows,
-        changes=decoded_batch.changes.rows.num_rows,
-        skipped=decoded_batch.skipped_count,
-        bad_records=decoded_batch.bad_records.num_rows,
-        decoder_errors=decoded_batch.decoder_error_count,
-        kinds=tuple(_count_kinds(decoded_batch.changes.rows.column(ROW_KIND)).tolist()),
+        message_count=messages.num_rows,
+        change_count=decoded_batch.changes.rows.num_rows,
+        skipped_count=decoded_batch.skipped_count,
+        bad_record_count=decoded_batch.bad_records.num_rows,
+        decoder_error_count=decoded_batch.decoder_error_count,
+        kind_counts=tuple(_count_kinds(decoded_batch.changes.rows.column(ROW_KIND)).tolist()),
         ends={kafka_partition: end},
         tables={
             (topic, name): (partition_number, offsets[row].as_py()) for name, row in tables.items()
@@ -237,8 +239,8 @@ def counts_of_batch(
         truncated={}
         if decoded_batch.last_truncate is None
         else {kafka_partition: offsets[decoded_batch.last_truncate].as_py()},
-        records={(topic, name): count for name, count in decoded_batch.record_counts.items()},
-        others=decoded_batch.other_record_count,
+        record_counts={(topic, name): count for name, count in decoded_batch.record_counts.items()},
+        other_record_count=decoded_batch.other_record_count,
         refusal=decoded_batch.refusal,
     )
 
@@ -255,7 +257,9 @@ def counts_of_refused(refused_batches: Iterable[pa.RecordBatch]) -> DecodeCounts
     )
     row_count = int(kind_counts.sum())
     return DecodeCounts(
-        changes=-row_count, bad_records=row_count, kinds=tuple((-kind_counts).tolist())
+        change_count=-row_count,
+        bad_record_count=row_count,
+        kind_counts=tuple((-kind_counts).tolist()),
     )
 
 

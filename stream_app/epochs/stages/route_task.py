@@ -138,7 +138,7 @@ class _Router:
         if first_offset is None:
             return messages
         truncated_count = int(np.searchsorted(messages.column("offset").to_numpy(), first_offset))
-        counts = DecodeCounts(messages=truncated_count, skipped=truncated_count)
+        counts = DecodeCounts(message_count=truncated_count, skipped_count=truncated_count)
         self._counts[table_index] = self._counts[table_index].plus(counts)
         return messages.slice(truncated_count)
 

@@ -152,7 +152,7 @@ class _TableWriter:
         yield from self._report_requests()
         if self._restores or self._write.late_change_count:
             counts = DecodeCounts(
-                restored=self._restores, late_changes=self._write.late_change_count
+                has_restored_rows=self._restores, late_change_count=self._write.late_change_count
             )
             yield self._result(BlockKind.COUNTS, counts.to_bytes())
         if self._write.refused_batches:
@@ -166,7 +166,7 @@ class _TableWriter:
 
     def _report_requests(self) -> Iterator[TaskResult]:
         if requests := Counter(self._table.store_requests()) - self._requests:
-            counts = DecodeCounts(requests=requests)
+            counts = DecodeCounts(request_counts=requests)
             yield self._result(BlockKind.COUNTS, counts.to_bytes())
 
     def _table_write(self) -> TableWrite:

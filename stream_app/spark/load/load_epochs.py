@@ -139,5 +139,5 @@ def _without_topic_facts(output: TableOutput) -> TableOutput:
             fix="correct the rows in the source, or let Debezium's own first read bring them, "
             "without source.snapshot-from",
         )
-    counts = replace(output.counts, ends={}, tables={}, records={})
+    counts = replace(output.counts, ends={}, tables={}, record_counts={})
     return replace(output, counts=counts, failure=failure, bad_record_batches=[])

@@ -50,9 +50,9 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
         False,
     ]
     assert (
-        again.round_runner.totals.messages,
-        again.round_runner.totals.changes,
-        again.round_runner.totals.bad_records,
+        again.round_runner.totals.message_count,
+        again.round_runner.totals.change_count,
+        again.round_runner.totals.bad_record_count,
     ) == (
         51,
         50,

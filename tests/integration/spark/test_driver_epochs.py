@@ -104,7 +104,7 @@ def test_the_driver_and_sparks_tasks_write_the_same(
         [table] = output.table_outputs.values()
         assert table.in_driver == (jobs == 0)
         assert [batch.num_rows for batch in table.bad_record_batches] == [1]
-        assert table.counts.messages == CHANGES + 1
+        assert table.counts.message_count == CHANGES + 1
         row_lists.append(rows_of(small, output))
     newest = {row["k"]: row for row in changes()}
     assert row_lists == [[newest[key] for key in range(KEYS)]] * 2
@@ -144,7 +144,7 @@ def test_messages_that_fail_in_the_driver_run_in_sparks_tasks(
     output, _, jobs = write_epoch(runner, messages, a_table(tmp_path / "u"))
     runner.close()
     assert jobs == 0, "the reader reads on"
-    assert output.table_outputs[0].counts.messages == CHANGES
+    assert output.table_outputs[0].counts.message_count == CHANGES
 
 
 def test_an_index_of_all_keys_stays_with_the_executors(tmp_path: Path) -> None:

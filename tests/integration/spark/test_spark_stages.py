@@ -136,7 +136,7 @@ def test_order_by_key_over_ranges_of_kafka_partitions_and_many_epochs(
     assert collected.epochs == 4
     assert max(collected.read_tasks) >= 7
     assert {key: collected.values(key) for key in want} == want
-    assert collected.counts.messages == collected.counts.changes == 1400
+    assert collected.counts.message_count == collected.counts.change_count == 1400
     assert collected.counts.last_offsets() == {topic: {"0": 699, "1": 699}}
 
 
@@ -202,7 +202,12 @@ def test_a_task_that_is_done_again_gives_the_same_once(
         list(range(key, 300, 3)) for key in range(3)
     ]
     counts = collected.counts
-    assert (counts.messages, counts.changes, counts.bad_records, counts.skipped) == (302, 300, 1, 1)
+    assert (
+        counts.message_count,
+        counts.change_count,
+        counts.bad_record_count,
+        counts.skipped_count,
+    ) == (302, 300, 1, 1)
     assert [
         (bad_record["offset"], bad_record["value"]) for bad_record in collected.bad_records
     ] == [(300, b"{")]

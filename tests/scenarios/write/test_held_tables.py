@@ -112,7 +112,7 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     tables.send([{"k": 4, "v": "last"}], [])
     run(committer, tables, runner, 2)
     assert_right(tables)
-    assert [report.counts.messages for report in reports(committer, 0)] == [21, 1]
+    assert [report.counts.message_count for report in reports(committer, 0)] == [21, 1]
 
 
 def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     plan = committer.round_runner.plan()
     output = runner.route(0, tables.messages(0).to_batches(), plan).write(plan)
     assert output.table_outputs[0].failure is not None
-    assert output.table_outputs[0].counts.requests == {"put": 1, "put_errors": 1}
+    assert output.table_outputs[0].counts.request_counts == {"put": 1, "put_errors": 1}
     before = requests.total()["put_errors"]
     run(committer, tables, runner, 0)
     errors = requests.total()["put_errors"] - before
@@ -222,7 +222,7 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
     rows = {row["k"]: row["v"] for row in read_rows(tables.tables[0])}
     assert rows[3] == "the newest"
     first = reports(committer, 0)[-1]
-    assert first.counts.changes == 1, "what was written first was thrown away"
+    assert first.counts.change_count == 1, "what was written first was thrown away"
     check_chain(tables.tables[0])
 
 

@@ -78,8 +78,8 @@ def test_rows_before_a_truncate_go_and_rows_behind_it_stay(
     assert_right(tables)
     for table in (0, 1):
         assert CommitKind.OVERWRITE in kinds(tables, table)
-        assert reports(committer, table)[-1].counts.changes == 1
-    assert [report.counts.messages for report in reports(committer, 0)] == [20, 32]
+        assert reports(committer, table)[-1].counts.change_count == 1
+    assert [report.counts.message_count for report in reports(committer, 0)] == [20, 32]
     for epoch in range(2, 7):
         tables.send([{"k": k, "v": f"{epoch}"} for k in range(4)], [{"day": "day 2", "n": epoch}])
         run(committer, tables, epoch)

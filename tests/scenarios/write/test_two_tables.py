@@ -70,10 +70,13 @@ def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> 
     run(committer, tables, 1)
     assert_right(tables)
     orders, events = (
-        [report.counts.changes for report in reports(committer, index)] for index in (0, 1)
+        [report.counts.change_count for report in reports(committer, index)] for index in (0, 1)
     )
     assert (orders, events) == ([20, 1], [9, 0])
-    assert (committer.round_runner.totals.messages, committer.round_runner.totals.changes) == (
+    assert (
+        committer.round_runner.totals.message_count,
+        committer.round_runner.totals.change_count,
+    ) == (
         30,
         30,
     )
@@ -138,7 +141,7 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -
     run(committer, tables, 1)
     assert 0 not in runner.plans[1].table_plans
     assert [reports(committer, index)[0].is_skipped for index in (0, 1)] == [True, False]
-    assert [reports(committer, index)[0].counts.messages for index in (0, 1)] == [0, 1]
+    assert [reports(committer, index)[0].counts.message_count for index in (0, 1)] == [0, 1]
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 2)
     assert_right(tables)
     idle = EpochHere()
@@ -200,7 +203,7 @@ def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:
         [line] = (tmp_path / f"bad-{topic}" / "epoch-0.jsonl").read_text().splitlines()
         record = json.loads(line)
         assert (record["topic"], record["key"], record["value"]) == (topic, "key", value.decode())
-    assert [reports(committer, index)[0].counts.bad_records for index in (0, 1)] == [1, 1]
+    assert [reports(committer, index)[0].counts.bad_record_count for index in (0, 1)] == [1, 1]
     assert_right(tables)
 
 

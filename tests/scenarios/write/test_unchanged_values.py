@@ -206,8 +206,8 @@ def test_a_row_that_the_table_never_had_goes_to_quarantine(tmp_path: Path) -> No
         "column 'body' is unchanged and its value was not sent, and its row is not in the table"
     )
     counts = job.committer.round_runner.totals
-    assert (counts.messages, counts.changes, counts.bad_records) == (3, 2, 1)
-    assert counts.kinds == (1, 0, 1, 0), "+I and +U, without the update that was refused"
+    assert (counts.message_count, counts.change_count, counts.bad_record_count) == (3, 2, 1)
+    assert counts.kind_counts == (1, 0, 1, 0), "+I and +U, without the update that was refused"
 
 
 def test_a_row_that_was_deleted_before_goes_to_quarantine(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def fill(of_table: JobMetrics) -> None:
     of_table.count_epoch(
         EpochReport(
             epoch=0, quarantine_report=aside,
-            counts=DecodeCounts(messages=5, ends=ends, violations={BROKEN: FIRST}),
+            counts=DecodeCounts(message_count=5, ends=ends, violations={BROKEN: FIRST}),
             snapshots=(PROVEN,), compactions=(COMPACTION,),
         )
     )  # fmt: skip

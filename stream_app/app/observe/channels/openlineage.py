@@ -90,7 +90,7 @@ class WrittenChanges:
     def add(self, report: EpochReport) -> None:
         """Add one epoch."""
         self.topics.update(topic for topic, _ in report.counts.ends)
-        self.change_count += report.counts.changes
+        self.change_count += report.counts.change_count
         self.file_count += report.file_count
         self.bytes += report.bytes
         if report.snapshots:

@@ -77,9 +77,9 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
         counts = report.counts
         attributes: SpanAttributes = {
             "stream_app.table": table,
-            "stream_app.messages": counts.messages,
-            "stream_app.changes": counts.changes,
-            "stream_app.bad_records": counts.bad_records,
+            "stream_app.messages": counts.message_count,
+            "stream_app.changes": counts.change_count,
+            "stream_app.bad_records": counts.bad_record_count,
             "stream_app.files": report.file_count,
             "stream_app.bytes": report.bytes,
         }

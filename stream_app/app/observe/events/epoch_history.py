@@ -101,7 +101,7 @@ class EpochHistory:
             PastEpoch(
                 epoch=report.epoch,
                 time_ms=time_ms,
-                message_count=report.counts.messages,
+                message_count=report.counts.message_count,
                 bytes=report.bytes,
                 in_driver=report.in_driver,
                 durations=report.durations,

@@ -78,11 +78,11 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
     return {
         "epoch": report.epoch,
         "skipped": False,
-        "messages": counts.messages,
-        "changes": counts.changes,
-        "bad": counts.bad_records,
-        "decoder_errors": counts.decoder_errors,
-        "skipped_messages": counts.skipped,
+        "messages": counts.message_count,
+        "changes": counts.change_count,
+        "bad": counts.bad_record_count,
+        "decoder_errors": counts.decoder_error_count,
+        "skipped_messages": counts.skipped_count,
         **quarantined_event(report.quarantine_report),
         **columns,
         "violations": {

@@ -236,16 +236,16 @@ class JobMetrics:
         for name, count in (
             ("epochs", 1),
             ("driver_epochs", int(report.in_driver)),
-            ("messages", counts.messages),
-            ("changes", counts.changes),
-            ("skipped_messages", counts.skipped),
-            ("bad_records", counts.bad_records),
-            ("decoder_errors", counts.decoder_errors),
+            ("messages", counts.message_count),
+            ("changes", counts.change_count),
+            ("skipped_messages", counts.skipped_count),
+            ("bad_records", counts.bad_record_count),
+            ("decoder_errors", counts.decoder_error_count),
         ):
             self._counters[name].labels(self.label).inc(count)
         for kind in RowKind:
             # A refused row may have got another kind from `rowkind.field` than it was counted as.
-            self._operations.labels(self.label, kind.short).inc(max(0, counts.kinds[kind]))
+            self._operations.labels(self.label, kind.short).inc(max(0, counts.kind_counts[kind]))
         for part, seconds in (("read", counts.read_s), ("decode", counts.decode_s)):
             self._task_seconds.labels(self.label, part).inc(seconds)
         for violation, sighting in counts.violations.items():

@@ -223,7 +223,7 @@ def test_numbers_that_fail_do_not_end_the_job(
 ) -> None:
     events = replace(log[0], metrics=JobMetrics("db.t"))
     for epoch in range(2):
-        events.on_epoch(EpochReport(epoch=epoch, counts=DecodeCounts(messages=-1)))
+        events.on_epoch(EpochReport(epoch=epoch, counts=DecodeCounts(message_count=-1)))
     assert [event["epoch"] for event in map(json.loads, log[1].getvalue().splitlines())] == [0, 1]
     assert [record.exc_info is not None for record in caplog.records] == [True, False, False]
     assert "the job continues" in caplog.records[0].message

@@ -58,7 +58,9 @@ def test_an_epoch_is_one_line_with_table_epoch_and_offsets(lines: Lines) -> None
     log = EventLog(StandingClock(), metrics=JobMetrics("shop")).of_table("orders")
     ends = {("t", 0): PartitionEnd(41, None)}
     parts = EpochSeconds(read_s=0.25, decode_s=1.5)
-    log.on_epoch(EpochReport(epoch=7, counts=DecodeCounts(messages=2, ends=ends), durations=parts))
+    log.on_epoch(
+        EpochReport(epoch=7, counts=DecodeCounts(message_count=2, ends=ends), durations=parts)
+    )
     [line] = lines.taken()
     job_fields = ["table", "epoch", "offsets", "seconds"]
     assert list(line) == ["time", "level", "logger", "message", *job_fields]

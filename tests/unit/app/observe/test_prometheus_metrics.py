@@ -78,7 +78,7 @@ def test_epochs_and_lag() -> None:
     before = samples(metrics.registry)
     assert before["stream_app_messages_total"] == 0, "there from the beginning"
     counts = DecodeCounts(
-        messages=10, changes=12, skipped=1, bad_records=2, decoder_errors=1, kinds=(7, 2, 2, 1),
+        message_count=10, change_count=12, skipped_count=1, bad_record_count=2, decoder_error_count=1, kind_counts=(7, 2, 2, 1),
         read_s=0.25, decode_s=1.5,
     )  # fmt: skip
     parts = EpochSeconds(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
@@ -118,7 +118,7 @@ def test_epochs_and_lag() -> None:
 def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
     """`rowkind.field` has made an insert of an update, and the writer refuses it."""
     refused = pa.record_batch({VALUE_KIND: pa.array([RowKind.INSERT], pa.int8())})
-    counts = DecodeCounts(changes=1, kinds=(0, 0, 1, 0))
+    counts = DecodeCounts(change_count=1, kind_counts=(0, 0, 1, 0))
     metrics = JobMetrics("db.t")
     metrics.count_epoch(EpochReport(epoch=0, counts=counts.plus(counts_of_refused([refused]))))
     values = samples(metrics.registry)
@@ -376,7 +376,7 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
     job = JobMetrics("db")
     for number in range(TABLE_LABELS_MAX + 3):
         table = job.of_table(f"t{number}")
-        table.count_epoch(EpochReport(epoch=0, counts=DecodeCounts(changes=5)))
+        table.count_epoch(EpochReport(epoch=0, counts=DecodeCounts(change_count=5)))
         table.compactions.add(table.label, lambda: COMPACTIONS)
         job.note_held(f"t{number}", HELD if number in (1, TABLE_LABELS_MAX + 1) else None)
     by_label = {

@@ -155,7 +155,7 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
     job.run(*creates("shop.orders", [1]))
     history = EpochHistory()
     history.watch("orders", Busy())
-    counts = DecodeCounts(messages=1000)
+    counts = DecodeCounts(message_count=1000)
     parts = EpochSeconds(wait_s=1, read_s=0.5, decode_s=2, route_s=0.5, write_s=2, commit_s=2)
     report = EpochReport(epoch=0, counts=counts, durations=parts, in_driver=True)
     history.add("orders", report, job.clock.now_ms())

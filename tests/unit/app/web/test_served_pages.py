@@ -276,7 +276,7 @@ def test_epochs_are_stacked_bars_up_to_the_longest() -> None:
     for epoch, seconds in enumerate((1.0, 4.0)):
         report = EpochReport(
             epoch=epoch,
-            counts=DecodeCounts(messages=100),
+            counts=DecodeCounts(message_count=100),
             durations=EpochSeconds(
                 wait_s=seconds / 4,
                 read_s=seconds / 16,

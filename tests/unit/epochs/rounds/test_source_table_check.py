@@ -62,7 +62,7 @@ def counts_of(
     tables = {
         record: (0, offset) for offset, record in enumerate([*records, *more_records.values()])
     }
-    return DecodeCounts(tables=tables, records=records, others=others)
+    return DecodeCounts(tables=tables, record_counts=records, other_record_count=others)
 
 
 def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: JobFolder) -> None:

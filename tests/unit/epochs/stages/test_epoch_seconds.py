@@ -53,7 +53,7 @@ def test_a_task_measures_reading_apart_from_decoding() -> None:
         if block.kind == BlockKind.COUNTS:
             counted.append(counts_of(block.data.to_pybytes()))
     [counts] = counted
-    assert (counts.messages, counts.read_s, counts.decode_s) == (4, 25, 4)
+    assert (counts.message_count, counts.read_s, counts.decode_s) == (4, 25, 4)
     assert (counts.slowest.read_s, counts.slowest.decode_s) == (25, 4)
     assert counts.slowest.total_s >= 1029
 

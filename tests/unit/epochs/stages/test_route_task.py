@@ -222,11 +222,11 @@ def test_messages_without_a_change_are_counted_and_bad_ones_kept() -> None:
         if block["kind"] == BlockKind.COUNTS:
             counts = counts.plus(counts_of(block["block"]))
     assert counts == DecodeCounts(
-        messages=5,
-        changes=3,
-        skipped=1,
-        bad_records=1,
-        kinds=(3, 0, 0, 0),
+        message_count=5,
+        change_count=3,
+        skipped_count=1,
+        bad_record_count=1,
+        kind_counts=(3, 0, 0, 0),
         ends={("t", 0): PartitionEnd(3, None), ("u", 7): PartitionEnd(40, 1_700_000_000_123)},
         tables={("t", ""): (0, 0)},
     )
@@ -344,7 +344,9 @@ def test_messages_of_a_table_that_takes_no_part_are_left_out() -> None:
         for block in blocks
         if block["kind"] == BlockKind.COUNTS
     }
-    assert {table: (count.messages, count.changes) for table, count in counts.items()} == {
+    assert {
+        table: (count.message_count, count.change_count) for table, count in counts.items()
+    } == {
         0: (3, 3),
         2: (3, 3),
     }
