@@ -78,8 +78,8 @@ def test_epochs_and_lag() -> None:
     before = samples(metrics.registry)
     assert before["stream_app_messages_total"] == 0, "there from the beginning"
     counts = DecodeCounts(
-        message_count=10, change_count=12, skipped_count=1, bad_record_count=2, decoder_error_count=1, kind_counts=(7, 2, 2, 1),
-        read_s=0.25, decode_s=1.5,
+        message_count=10, change_count=12, skipped_count=1, bad_record_count=2,
+        decoder_error_count=1, kind_counts=(7, 2, 2, 1), read_s=0.25, decode_s=1.5,
     )  # fmt: skip
     parts = EpochSeconds(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
     metrics.count_epoch(EpochReport(epoch=0, counts=counts, durations=parts, in_driver=True))
