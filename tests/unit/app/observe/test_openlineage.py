@@ -64,7 +64,7 @@ def run(
     with job_observers(job_tables, stream, Secrets(("quince",)), clock) as observers:
         observers.events.watch(job)
         for epoch in range(2):
-            observers.events.on_epoch(a_report(epoch, messages=10, changes=7))
+            observers.events.on_epoch(a_report(epoch, message_count=10, change_count=7))
             ends = {"shop.orders": {"0": 12, "1": 42 + epoch}}
             observers.events.report_progress(SourceProgress(epoch, 10, 0, ends))
             observers.events.report_heartbeat(True)
