@@ -27,14 +27,14 @@ def partition_counts(source_end: str) -> Mapping[str, int]:
 
 
 def first_counting_offsets(
-    counts: DecodeCounts, source_tables: SourceTableNames, partition_counts: Mapping[str, int]
+    counts: DecodeCounts, source_tables: SourceTableNames, counts_by_topic: Mapping[str, int]
 ) -> Mapping[KafkaPartition, int]:
     """Return partition → offset of the last TRUNCATE; empty without one.
 
     Args:
         counts: the counts of the epoch and the table.
         source_tables: the source tables of all rows in the table, and of those in the epoch.
-        partition_counts: the number of partitions of each topic in the epoch.
+        counts_by_topic: the number of partitions of each topic in the epoch.
 
     Raises:
         WrongSourceError: the messages do not determine which rows the TRUNCATE deleted.
@@ -47,7 +47,7 @@ def first_counting_offsets(
         kafka_partition for kafka_partition in counts.ends if kafka_partition[0] in topics
     }
     partition_count = max(
-        len(read_partitions), *(partition_counts.get(topic, 1) for topic in topics)
+        len(read_partitions), *(counts_by_topic.get(topic, 1) for topic in topics)
     )
     if len(names) > 1:
         problem = f"the table has rows of {len(names)} source tables: {', '.join(sorted(names))}"

@@ -51,8 +51,8 @@ def outcomes(call: str, column_type: DataType, values: list[Any]) -> list[Any]:
         results = computed.to_pylist()
         if has_failed is not None:
             results = [
-                FAILS if has_failed else result
-                for has_failed, result in zip(has_failed, results, strict=True)
+                FAILS if is_failure else result
+                for is_failure, result in zip(has_failed, results, strict=True)
             ]
     return results
 

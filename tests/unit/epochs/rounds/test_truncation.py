@@ -29,7 +29,7 @@ def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counted", "met", "partition_counts", "problem"),
+    ("counted", "met", "counts_by_topic", "problem"),
     [
         (counts({("t", 1): 7}), {}, {"t": 2}, "its topic has 2 partitions"),
         (counts({("t", 1): 7}, ("t", 0)), {}, {}, "its topic has 2 partitions"),
@@ -39,10 +39,10 @@ def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
     ],
 )
 def test_the_job_refuses_a_truncate_with_unknown_rows(
-    counted: DecodeCounts, met: SourceTableNames, partition_counts: dict[str, int], problem: str
+    counted: DecodeCounts, met: SourceTableNames, counts_by_topic: dict[str, int], problem: str
 ) -> None:
     with pytest.raises(WrongSourceError, match=problem):
-        first_counting_offsets(counted, met, partition_counts)
+        first_counting_offsets(counted, met, counts_by_topic)
 
 
 def test_a_source_of_files_has_no_partitions() -> None:
