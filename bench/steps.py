@@ -43,8 +43,7 @@ from stream_app.format.data_files.parquet_reader import numbered_batches
 from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_request import CompactRequest
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.bucket_compaction import compact_bucket

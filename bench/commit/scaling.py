@@ -38,8 +38,7 @@ from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings, TableP
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_request import CompactRequest
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.schema.table_schema import new_table_schema

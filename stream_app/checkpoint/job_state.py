@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.source_table_names import SourceTableNames, add_source_tables_seen
 from stream_app.errors import CheckpointError
 from stream_app.model.source.origin import Origin, origin_of
 from stream_app.model.source.source_renames import NO_RENAMES, SourceRenames, source_renames
@@ -28,6 +27,8 @@ EARLIER_FILE = "stream_app.json"
 """File name of 0.1.0, whose jobs have one table."""
 _VERSION = 1
 _WARNINGS_MAX = 1000
+SourceTableNames = Mapping[str, Collection[str]]
+"""Topic → names of the source tables whose rows it has brought."""
 _FIELDS_STORED_AS_THEY_ARE = ("table_identity", "share", "decoder", "topic_ids")
 
 
@@ -305,3 +306,13 @@ def _damaged_error(
         "(stream.checkpoint); the file records where held tables resume, and which rows a "
         "TRUNCATE deletes",
     )
+
+
+def add_source_tables_seen(
+    source_tables: Mapping[str, Iterable[str]], sent_tables: Iterable[tuple[str, str]]
+) -> Mapping[str, list[str]]:
+    """Return the known source tables of a table, extended by those of another epoch."""
+    topics = {topic: set(names) for topic, names in source_tables.items()}
+    for topic, name in sent_tables:
+        topics.setdefault(topic, set()).add(name)
+    return {topic: sorted(names) for topic, names in topics.items()}

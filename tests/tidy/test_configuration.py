@@ -14,7 +14,7 @@ from tests.tidy.project_files import modules, text_of
 
 WHOLE = {
     "app/cli/arguments/compaction", "app/cli/arguments/configuration", "app/config/shown_job",
-    "app/cli/verbs/ingest", "app/config/app_config", "app/config/toml_text",
+    "app/cli/verbs/ingest", "app/config/app_config",
     "app/submit/job_settings",
 }  # fmt: skip
 """They take it apart; what they call takes the values that it needs. A contract has the rooms."""

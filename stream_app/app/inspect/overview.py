@@ -23,7 +23,7 @@ from stream_app.planning.buckets.open_buckets import DynamicBucketRules
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.planning.iceberg.visible_files import iceberg_levels, unseen_rows
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
+from stream_app.table.versions.base_sum_record import base_sum_record
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _SNAPSHOTS_READ = 20

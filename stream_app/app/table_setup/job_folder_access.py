@@ -16,9 +16,9 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.launch.jars import installed_spark_version
 from stream_app.checkpoint.job_folder import FolderFileIO, JobFolder
 from stream_app.errors import SparkOnlyError
-from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local.local_file_io import local_path
+from stream_app.fileio.store_probes import probe_atomic_create
 from stream_app.fileio.store_registry import (
     absolute_location,
     can_open,

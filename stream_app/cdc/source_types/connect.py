@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from stream_app.cdc.source_types.document_type import document_type
 from stream_app.cdc.source_types.mysql import decimal_type, mysql_type_of
 from stream_app.cdc.source_types.postgresql import postgresql_type_of
 from stream_app.cdc.source_types.stored_times import StoredType, stored_type
@@ -128,7 +127,7 @@ def _nearest_type(
     if semantic == DECIMAL:
         return _connect_decimal(parameters)
     if semantic == JSON:
-        return document_type(options)
+        return options.document_type
     return SEMANTICS.get(semantic) or LITERALS.get(literal, STRING)
 
 

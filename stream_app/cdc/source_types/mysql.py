@@ -6,7 +6,6 @@ tables have scalar columns; BIT without a length is BIT(1), as in MySQL; TIME ke
 
 from __future__ import annotations
 
-from stream_app.cdc.source_types.document_type import document_type
 from stream_app.cdc.source_types.type_text import TypeText, parse_type_text
 from stream_app.model.schema.data_type import (
     BYTES,
@@ -77,7 +76,7 @@ def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | 
             else decimal_type(length, max(source_type.scale or 0, 0))
         )
     if name == "JSON":
-        return document_type(options)
+        return options.document_type
     if name in _TEXTS:
         is_bytes = name == "LONGTEXT" and MappingMode.LONGTEXT_TO_BYTES in options
         return BYTES if is_bytes else STRING

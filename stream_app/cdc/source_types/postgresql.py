@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stream_app.cdc.source_types.document_type import document_type
 from stream_app.cdc.source_types.mysql import bits_type, decimal_type, text_type
 from stream_app.cdc.source_types.type_text import TypeText, parse_type_text
 from stream_app.model.schema.data_type import (
@@ -103,7 +102,7 @@ def postgresql_type_of(source_type: TypeText, options: MappingOptions) -> DataTy
         case "BIT" | "VARBIT":
             return _bits(name, length)
         case _:
-            return document_type(options) if name in _DOCUMENTS else _SIMPLE.get(name)
+            return options.document_type if name in _DOCUMENTS else _SIMPLE.get(name)
 
 
 def _numeric(precision: int, scale: int) -> DataType:

@@ -17,8 +17,12 @@ from typing import ClassVar
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.held_table import HeldTable, with_new_partitions
 from stream_app.checkpoint.held_tables import HeldTables
-from stream_app.checkpoint.job_state import JOB_STATE_FILE, JobStateFile, JobWarning
-from stream_app.checkpoint.source_table_names import SourceTableNames
+from stream_app.checkpoint.job_state import (
+    JOB_STATE_FILE,
+    JobStateFile,
+    JobWarning,
+    SourceTableNames,
+)
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import CheckpointError, CompactionWaitError, StoppedError

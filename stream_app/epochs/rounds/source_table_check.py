@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from stream_app.cdc.pipeline_steps.own_message_decoder import SourceFilter
-from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile
-from stream_app.checkpoint.source_table_names import (
+from stream_app.checkpoint.job_state import (
+    ONLY_TABLE,
+    JobStateFile,
     SourceTableNames,
     add_source_tables_seen,
 )

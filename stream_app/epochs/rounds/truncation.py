@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stream_app.checkpoint.source_table_names import SourceTableNames
+from stream_app.checkpoint.job_state import SourceTableNames
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.errors import WrongSourceError
 from stream_app.format.snapshot_properties.source_end_json import offsets_of_topics

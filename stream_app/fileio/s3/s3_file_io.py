@@ -32,13 +32,13 @@ from obstore.store import S3Store
 
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
-from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileStatus
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
 from stream_app.fileio.s3.s3_errors import S3Explanation, explain_s3_error
 from stream_app.fileio.s3.s3_keys import KeyProvider
 from stream_app.fileio.s3.s3_options import S3Options
 from stream_app.fileio.setting_references import MissingValueError
+from stream_app.fileio.store_probes import probe_atomic_create
 
 if TYPE_CHECKING:
     from obstore import WritableFile  # these do not exist at run time

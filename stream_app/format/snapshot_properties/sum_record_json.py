@@ -10,7 +10,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.format.json_object import JsonObject
 from stream_app.model.checksum.row_sum import RowSum
 from stream_app.model.checksum.sum_record import SumRecord
-from stream_app.model.snapshot import ROW_SUM_PROPERTY
+from stream_app.model.snapshot import ROW_SUM_PROPERTY, Snapshot
 
 _PROPERTY = f"snapshot's {ROW_SUM_PROPERTY}"
 
@@ -27,7 +27,7 @@ def encode_record(record: SumRecord) -> str:
     return orjson.dumps({**document, "partitions": partitions}).decode()
 
 
-def decode_record(text: str) -> SumRecord:
+def _decode_record(text: str) -> SumRecord:
     """Decode the record of a property.
 
     Raises:
@@ -49,6 +49,16 @@ def decode_record(text: str) -> SumRecord:
             f"cannot read a {_PROPERTY}: {error}",
             fix="compute it again by stream-app analyze --checksum",
         ) from error
+
+
+def sum_record_of(snapshot: Snapshot) -> SumRecord | None:
+    """Return the record that a snapshot carries; None without one.
+
+    Raises:
+        CorruptFileError: the record cannot be read.
+    """
+    text = (snapshot.properties or {}).get(ROW_SUM_PROPERTY)
+    return None if text is None else _decode_record(text)
 
 
 def _sum_of(value: Mapping[str, object]) -> RowSum:

@@ -20,8 +20,7 @@ from stream_app.mergetree.compact.picker import Picker
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.sorted_run import LevelSortedRun
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_request import CompactRequest
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 

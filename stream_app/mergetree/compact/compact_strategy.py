@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stream_app.mergetree.sorted_run import LevelSortedRun
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

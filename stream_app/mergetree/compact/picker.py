@@ -16,7 +16,7 @@ from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickT
 from stream_app.mergetree.compact.universal_compaction import full_compaction_unit
 from stream_app.mergetree.levels import Levels
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 
 

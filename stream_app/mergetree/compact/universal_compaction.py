@@ -30,7 +30,7 @@ from math import comb
 
 from stream_app.mergetree.compact.compact_strategy import PickTime
 from stream_app.mergetree.sorted_run import LevelSortedRun
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 
 Runs = tuple[LevelSortedRun, ...]

@@ -1,4 +1,7 @@
-"""A compaction of one bucket, as the driver requests it; a task answers with a `BucketChange`.
+"""A compaction of one bucket: the decided unit, and the request of the driver that has it.
+
+`mergetree.compact` and `table.compact` decide a unit. A task answers a request with a
+`BucketChange`.
 
 Source: Paimon `mergetree/compact/CompactUnit.java`, `spark/sort/TableSorter.java`.
 """
@@ -10,7 +13,6 @@ from dataclasses import dataclass
 
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 
 
@@ -24,6 +26,32 @@ class OrderStrategy(enum.Enum):
     ORDER = "order"
     ZORDER = "zorder"
     HILBERT = "hilbert"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactUnit:
+    """The decision to merge files into a level, before its execution.
+
+    Attributes:
+        reason: names the rule, for logs and for `inspect`.
+        is_forced: whether the unit moves level 0 up although no universal rule asks for it.
+    """
+
+    output_level: int
+    files: tuple[DataFileMeta, ...]
+    reason: str
+    is_forced: bool = False
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The levels of the sorted runs, newest first."""
+        level0 = [0 for file in self.files if file.level == 0]
+        return (*level0, *sorted({file.level for file in self.files if file.level > 0}))
+
+    @property
+    def total_size(self) -> int:
+        """The bytes of the files that the compaction reads."""
+        return sum(file.file_size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
+from stream_app.model.schema.file_format_problems import variant_problems, vector_problems
 from stream_app.model.schema.file_index_problems import file_index_problems
 from stream_app.model.schema.history_columns import (
     HistoryColumns,
@@ -45,8 +46,6 @@ from stream_app.model.schema.paimon_problems import (
     nested_problems,
     paimon_problems,
 )
-from stream_app.model.schema.variant_problems import variant_problems
-from stream_app.model.schema.vector_problems import vector_problems
 from stream_app.model.traits.kind_traits import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"

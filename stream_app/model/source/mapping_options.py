@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import UsageError
 from stream_app.model.near_names import known_names_text
+from stream_app.model.schema.data_type import STRING, VARIANT, DataType
 
 
 class MappingMode(enum.Enum):
@@ -74,6 +75,11 @@ class MappingOptions:
 
     def __contains__(self, mode: MappingMode) -> bool:
         return mode in self.modes
+
+    @property
+    def document_type(self) -> DataType:
+        """The type of a column for documents: a source's ``json`` or ``jsonb``."""
+        return VARIANT if self.json_columns is JsonColumns.VARIANT else STRING
 
 
 NO_MAPPING_OPTIONS = MappingOptions()

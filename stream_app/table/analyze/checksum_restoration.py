@@ -22,7 +22,7 @@ from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
 from stream_app.table.upkeep.read_protection import TableVersion, protected_version
-from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
+from stream_app.table.versions.base_sum_record import base_sum_record
 from stream_app.table.versions.waiting_row_count import latest_snapshot_at_rest
 
 _RETAINED_MS = 6 * 3_600_000

@@ -9,7 +9,7 @@ from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
-from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
+from stream_app.table.versions.base_sum_record import base_sum_record
 from stream_app.table.versions.waiting_row_count import latest_snapshot_at_rest
 
 

@@ -32,7 +32,6 @@ from stream_app.model.snapshot import TRUNCATE, CommitKind, Snapshot
 from stream_app.planning.commit.retry_wait import retry_wait_s
 from stream_app.planning.commit.snapshot_ordering import number_entries
 from stream_app.table.commit.carried_statistics_reader import CarriedStatisticsReader
-from stream_app.table.commit.commit_base import CommitBase
 from stream_app.table.commit.commit_callbacks import CommitCallbacks
 from stream_app.table.commit.commit_changes import (
     CommitChanges,
@@ -45,7 +44,7 @@ from stream_app.table.commit.commit_files import CommitFiles, NewestManifestCach
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.compacted_index import compacted_index
 from stream_app.table.commit.late_snapshot import base_exists, check_follows_base, is_in_table
-from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
+from stream_app.table.commit.next_snapshot import CommitBase, PlannedSnapshot, next_snapshot
 from stream_app.table.commit.next_sum_record import with_copied_proof, with_sum_record
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
 from stream_app.table.file_store_table import FileStoreTable

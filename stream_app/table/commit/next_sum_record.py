@@ -19,7 +19,7 @@ from stream_app.model.snapshot import PROOF_PROPERTY, ROW_SUM_PROPERTY, CommitKi
 from stream_app.planning.commit.sum_record_rules import with_changes, without_partitions
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
+from stream_app.table.versions.base_sum_record import base_sum_record
 
 
 def with_copied_proof(snapshot: Snapshot, base_snapshot: Snapshot | None) -> Snapshot:

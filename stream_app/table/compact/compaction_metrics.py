@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from stream_app.mergetree.levels import Levels
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactUnit
 from stream_app.table.compact.compaction_report import CompactionReport
 
 

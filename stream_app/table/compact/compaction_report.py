@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactUnit
 
 COMPACTIONS_PROPERTY = "stream_app.compactions"
 _REPORTS_MAX = 200

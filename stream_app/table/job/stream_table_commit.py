@@ -22,7 +22,8 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.options.compaction_options import WRITE_ONLY
-from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY, Snapshot
+from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compact_coordinator import CompactCoordinator, FullBounds
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
@@ -36,9 +37,9 @@ from stream_app.table.job.compaction_publisher import (
 )
 from stream_app.table.job.idle_searcher import IdleSearcher
 from stream_app.table.job.other_commit_counter import OtherCommitCounter
-from stream_app.table.job.table_state import TableState
-from stream_app.table.job.truncate_table import truncate_table
+from stream_app.table.job.table_state import TableState, read_latest_snapshot
 from stream_app.table.job.write_only_bound import WriteOnlyBound
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
@@ -324,3 +325,26 @@ def _is_worth_waiting(coordinator: CompactCoordinator, *, may_retry: bool = True
     """Return whether a wait can help, because a compaction runs or will be retried."""
     will_be_retried = may_retry and coordinator.failures.seconds_until_retry() is not None
     return not coordinator.is_idle() or will_be_retried
+
+
+def truncate_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
+    """Delete all rows of a table and its key index in one OVERWRITE snapshot.
+
+    Args:
+        commit_user: the commit user of the job.
+
+    Returns:
+        The snapshot; None if there is nothing to delete.
+
+    Raises:
+        CommitError: other writers won every race; nothing has changed.
+    """
+    latest_snapshot, live_entries = read_latest_snapshot(table, FileStoreScan(table).live)
+    # The index may still have keys whose rows compactions have dropped.
+    index = table.manifests.read_index_manifest(
+        latest_snapshot.index_manifest if latest_snapshot else None
+    )
+    if not live_entries and not index:
+        return None
+    commit_history = CommitHistory(table, f"{commit_user}-truncate", latest_snapshot)
+    return FileStoreCommit(table, commit_history).truncate(BATCH_COMMIT_IDENTIFIER)

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
-from stream_app.fileio.store_time import store_now_ms
+from stream_app.fileio.store_probes import store_now_ms
 from stream_app.filestore.iceberg_files import is_paimon_metadata_file
 from stream_app.filestore.versions.branch_folders import version_roots
 from stream_app.model.snapshot import Snapshot, VersionKind

@@ -33,8 +33,7 @@ from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.lookup.lookup_plan import keys_in, lookup_tiers
 from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_request import CompactRequest
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from tests.support.suite.datadriven import Case, run_file
 from tests.support.tables.lsm_files import a_file, int_key_of

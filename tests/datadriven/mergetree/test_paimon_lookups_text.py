@@ -16,8 +16,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.files.compact_request import CompactRequest
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND, new_table_schema

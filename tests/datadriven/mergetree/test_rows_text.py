@@ -29,8 +29,7 @@ from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_request import CompactRequest
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND

@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 
 from stream_app.errors import StreamAppError
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_request import CompactRequest
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.spark.jobs.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
 from stream_app.table.compact.buckets.bucket_coordinator import read_live_buckets
 from stream_app.table.file_store_table import FileStoreTable

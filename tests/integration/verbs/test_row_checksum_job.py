@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.table.opening import open_file_store_table
-from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
+from stream_app.table.versions.base_sum_record import base_sum_record
 from tests.support.jobs.job_harness import JobHarness, change
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java]

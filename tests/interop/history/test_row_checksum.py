@@ -9,7 +9,7 @@ import pytest
 from stream_app.model.snapshot import ROW_SUM_PROPERTY
 from stream_app.table.analyze.checksum_restoration import publish_row_checksum
 from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
-from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
+from stream_app.table.versions.base_sum_record import base_sum_record
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.tables.small_table import Change, small_table

@@ -12,8 +12,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.job.truncate_table import truncate_table
+from stream_app.table.job.stream_table_commit import StreamTableCommit, truncate_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.tables.small_table import CompactHere, small_table
 

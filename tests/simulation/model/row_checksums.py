@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.row_hash.row_hashes import sum_of_rows
+from stream_app.format.snapshot_properties.sum_record_json import sum_record_of
 from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.sum_record_of_snapshot import sum_record_of
 from tests.simulation.model.promises import demand
 from tests.simulation.model.state import COLUMNS, Row
 

@@ -22,8 +22,8 @@ import pytest
 from stream_app.fileio.background_sync import BackgroundSync
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local.local_file_io import LocalFileIO
+from stream_app.fileio.store_probes import store_now_ms
 from stream_app.fileio.store_registry import file_io_of
-from stream_app.fileio.store_time import store_now_ms
 from tests.support.files.memory_file_io import MemoryFileIO
 from tests.support.files.synced_disk import SyncedDisk
 from tests.support.servers.hdfs_cluster import HdfsCluster

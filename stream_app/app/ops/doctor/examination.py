@@ -46,8 +46,8 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.clock import Clock
 from stream_app.errors import CheckpointError, TableNotFoundError
+from stream_app.fileio.store_probes import store_now_ms
 from stream_app.fileio.store_registry import can_open, file_io_of, is_local
-from stream_app.fileio.store_time import store_now_ms
 from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE

@@ -19,7 +19,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved_batches import interleaved
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
+from stream_app.table.versions.base_sum_record import base_sum_record
 from stream_app.table.versions.time_travel import Version, at_version
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 

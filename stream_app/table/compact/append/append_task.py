@@ -19,8 +19,7 @@ from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_request import CompactRequest, RowOrder
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit, RowOrder
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.files.manifest_entry import files_of_buckets
 from stream_app.model.near_names import did_you_mean

@@ -14,8 +14,7 @@ from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_request import CompactRequest
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import files_of_buckets
 from stream_app.model.options.compaction_options import (

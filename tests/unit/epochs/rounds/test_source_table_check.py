@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobStateFile, state_or_empty
-from stream_app.checkpoint.source_table_names import SourceTableNames
+from stream_app.checkpoint.job_state import (
+    ONLY_TABLE,
+    JobState,
+    JobStateFile,
+    SourceTableNames,
+    state_or_empty,
+)
 from stream_app.epochs.rounds.source_table_check import (
     SourceTableCheck,
     SourceVerdict,

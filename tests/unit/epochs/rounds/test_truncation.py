@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.checkpoint.source_table_names import SourceTableNames
+from stream_app.checkpoint.job_state import SourceTableNames
 from stream_app.epochs.rounds.truncation import (
     first_counting_offsets,
     partition_counts,

@@ -13,8 +13,7 @@ from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
-from stream_app.model.files.compact_request import CompactRequest
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from tests.support.tables.lsm_files import INT_KEY, MemoryFiles, a_layout
 

@@ -19,8 +19,7 @@ from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.first_row import FirstRow
-from stream_app.model.files.compact_request import CompactRequest
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.tables.lsm_files import MemoryFiles, a_layout

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from stream_app.mergetree.levels import Levels
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_unit import CompactUnit
+from stream_app.model.files.compact_request import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema

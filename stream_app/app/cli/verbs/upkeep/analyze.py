@@ -15,7 +15,7 @@ from stream_app.table.analyze.analysis import analyze, analyzed_columns
 from stream_app.table.analyze.checksum_restoration import publish_row_checksum
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
-from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
+from stream_app.table.versions.base_sum_record import base_sum_record
 
 DESCRIPTION = "Publish a table's number of rows and bytes, and statistics of its columns."
 EPILOG = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.config.toml_text import toml_settings
+from stream_app.app.config.shown_job import toml_settings
 
 _CONF = Path(__file__).parents[4] / "conf"
 

@@ -1,25 +1,15 @@
-"""Reads the record of a table's checksum from a snapshot (`planning.commit.sum_record_rules`).
+"""Chooses the record of a table's checksum on which a commit is based.
 
 `table.commit.next_sum_record` carries the record to the next snapshot.
 """
 
 from __future__ import annotations
 
-from stream_app.format.snapshot_properties.sum_record_json import decode_record
+from stream_app.format.snapshot_properties.sum_record_json import sum_record_of
 from stream_app.model.checksum.sum_conditions import have_same_texts
 from stream_app.model.checksum.sum_record import SUMS_OF_EMPTY_TABLE, SumRecord
-from stream_app.model.snapshot import ROW_SUM_PROPERTY, Snapshot
+from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-
-
-def sum_record_of(snapshot: Snapshot) -> SumRecord | None:
-    """Return the record that a snapshot carries; None without one.
-
-    Raises:
-        CorruptFileError: the record cannot be read.
-    """
-    text = (snapshot.properties or {}).get(ROW_SUM_PROPERTY)
-    return None if text is None else decode_record(text)
 
 
 def base_sum_record(table: FileStoreTable, base_snapshot: Snapshot | None) -> SumRecord:
