@@ -220,10 +220,8 @@ class RoundRunner(Generic[MessagesT]):
         if (creator := work.creator) is None:
             return ()
         if not output.newcomer_messages.num_rows:
-            if output.unassigned_records.num_rows:
-                creator.quarantine_unassigned(
-                    work.epoch, output.unassigned_records.sort_by(SOURCE_ORDER)
-                )
+            if (records := output.unassigned_records).num_rows:
+                creator.quarantine_unassigned(work.epoch, records.sort_by(SOURCE_ORDER))
             work.creator = None
             return ()
         outcome = creator.create(output.newcomer_messages)
@@ -324,12 +322,10 @@ class RoundRunner(Generic[MessagesT]):
         self.tables.open(feeds)
 
     def _settings_of(
-        self, creator: NewcomerCreator, creation_problems: Mapping[Origin, str]
+        self, creator: NewcomerCreator, problems: Mapping[Origin, str]
     ) -> EpochSettings:
         names = frozenset(self.tables.held_by_name)
-        return self.settings.with_splitter(
-            creator.splitter(self.tables.feeds, names, creation_problems)
-        )
+        return self.settings.with_splitter(creator.splitter(self.tables.feeds, names, problems))
 
 
 def _names(feeds: Iterable[TableFeed]) -> Collection[str]:
