@@ -204,8 +204,8 @@ def join_sightings(
     left: Mapping[_SightedT, Sighting], right: Mapping[_SightedT, Sighting]
 ) -> dict[_SightedT, Sighting]:
     """Join the sightings of two parts of a batch, with indices in the whole batch."""
-    shared = {key: left[key].plus(right[key]) for key in left.keys() & right.keys()}
-    return {**left, **right, **shared}
+    shared_sightings = {key: left[key].plus(right[key]) for key in left.keys() & right.keys()}
+    return {**left, **right, **shared_sightings}
 
 
 def add_sighting(

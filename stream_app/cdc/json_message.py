@@ -17,7 +17,7 @@ from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.nesting_limit import NESTING_MAX, nests_too_deeply
 from stream_app.cdc.rows.record_images import Cell, Image
 
-_encoded = json.JSONEncoder(ensure_ascii=False).encode
+_json_text = json.JSONEncoder(ensure_ascii=False).encode
 """`json.dumps` would make an encoder for each text."""
 
 
@@ -75,7 +75,7 @@ def quick_document(value: bytes) -> Any:
         pass
     try:
         document = json.loads(value.decode(), parse_int=float, parse_constant=refuse_constant)
-        _encoded(document).encode()  # a lone surrogate is not a character
+        _json_text(document).encode()  # a lone surrogate is not a character
     except (ValueError, RecursionError, UnreadableRecordError):
         return None
     return document
@@ -125,8 +125,10 @@ def check_once(document: dict[str, Any], names: frozenset[str]) -> None:
     Raises:
         UnreadableRecordError: the object has one of them twice.
     """
-    if isinstance(document, _RepeatingObject) and (repeated := document.repeated_names & names):
-        raise UnreadableRecordError(f"has the field {min(repeated)!r} twice")
+    if isinstance(document, _RepeatingObject) and (
+        repeated_fields := document.repeated_names & names
+    ):
+        raise UnreadableRecordError(f"has the field {min(repeated_fields)!r} twice")
 
 
 def text_of(document: dict[str, Any], name: str) -> str | None:
@@ -192,7 +194,7 @@ def _write(value: Any, put: Callable[[str], None]) -> None:
         pairs = value.pairs if isinstance(value, _RepeatingObject) else value.items()
         separator = "{"
         for name, item in pairs:
-            put(f"{separator}{_encoded(name)}:")
+            put(f"{separator}{_json_text(name)}:")
             _write(item, put)
             separator = ","
         put("}" if pairs else "{}")
@@ -204,4 +206,4 @@ def _write(value: Any, put: Callable[[str], None]) -> None:
             separator = ","
         put("]" if value else "[]")
     else:
-        put(_encoded(value))
+        put(_json_text(value))

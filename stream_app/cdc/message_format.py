@@ -1,7 +1,7 @@
 """The ports of a CDC format: its declaration, its setup and its decoding.
 
 Each package of a format, such as `debezium`, implements them. `stream_app.message_format_registry`
-lists the formats. It is beside `cdc`, because it also joins the schema registries of `kafka`. The
+lists the formats. It is above `cdc`, because it also joins the schema registries of `kafka`. The
 driver creates a format once and checks its options. Tasks get the format by pickle.
 """
 
@@ -56,7 +56,7 @@ class FormatSetup:
         keep_update_before: whether an update also produces -U (changelog-producer = input). An
             update of the key always does.
         traits: further settings that decide how messages are decoded.
-        renamed: name that the source used earlier → the table's column.
+        earlier_names: name that the source used earlier → the table's column.
         mapping_options: the mapping of types; None if the table does not follow its source.
     """
 
@@ -66,7 +66,7 @@ class FormatSetup:
     options: Mapping[str, str]
     keep_update_before: bool
     traits: TableTraits = NO_TRAITS
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    earlier_names: Mapping[str, str] = field(default_factory=dict)
     mapping_options: MappingOptions | None = None
 
 

@@ -36,7 +36,7 @@ class EpochLogWriter:
 
     checkpoint: JobFolder
     epochs_kept: int = LOGGED_EPOCHS
-    _purged: int = field(init=False, default=-1)
+    _purged_epoch: int = field(init=False, default=-1)
 
     def begin_query(self) -> None:
         """Give a new checkpoint its id."""
@@ -87,17 +87,19 @@ class EpochLogWriter:
         if last_epoch < 0:
             return
         file_io = self.checkpoint.file_io
-        is_first = self._purged < 0
+        is_first = self._purged_epoch < 0
         for folder_name in (_OFFSETS, _COMMITS):
             epochs = (
-                self._epochs(folder_name) if is_first else range(self._purged + 1, last_epoch + 1)
+                self._epochs(folder_name)
+                if is_first
+                else range(self._purged_epoch + 1, last_epoch + 1)
             )
             for epoch in epochs:
                 if epoch <= last_epoch:
                     file_io.delete(self.checkpoint.path(f"{folder_name}/{epoch}"))
                     if is_first:  # Hadoop's local file system adds a checksum file
                         file_io.delete(self.checkpoint.path(f"{folder_name}/.{epoch}.crc"))
-        self._purged = last_epoch
+        self._purged_epoch = last_epoch
 
     def _epochs(self, folder_name: str) -> list[int]:
         names = self.checkpoint.file_io.list_names(self.checkpoint.path(folder_name))

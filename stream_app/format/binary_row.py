@@ -93,9 +93,9 @@ def unscaled_decimal(value: decimal.Decimal, scale: int) -> int:
     return int(value.scaleb(scale, _EXACT).to_integral_exact(context=_EXACT))
 
 
-def scaled_decimal(unscaled: int, scale: int) -> decimal.Decimal:
+def scaled_decimal(unscaled_value: int, scale: int) -> decimal.Decimal:
     """Convert 150 with scale 2 to ``1.50``; exact for every precision."""
-    return decimal.Decimal(unscaled).scaleb(-scale, _EXACT)
+    return decimal.Decimal(unscaled_value).scaleb(-scale, _EXACT)
 
 
 def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
@@ -146,9 +146,9 @@ def _encode_long_form(value: object, data_type: DataType, offset: int) -> tuple[
         digits = b""
         if value is not None:
             assert isinstance(value, decimal.Decimal), value
-            unscaled = unscaled_decimal(value, data_type.scale)
-            magnitude = unscaled if unscaled >= 0 else -unscaled - 1
-            digits = unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+            unscaled_value = unscaled_decimal(value, data_type.scale)
+            magnitude = unscaled_value if unscaled_value >= 0 else -unscaled_value - 1
+            digits = unscaled_value.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
         return struct.pack("<II", len(digits), offset), digits.ljust(LONG_DECIMAL_BYTES, b"\0")
     assert value is None or isinstance(value, int), value
     ms, nanos = divmod(value or 0, NANOS_OF_MILLI)
@@ -187,10 +187,10 @@ def _decode(data: bytes, byte_offset: int, data_type: DataType) -> object:
     low, offset = struct.unpack_from("<II", data, byte_offset)
     if root is TypeRoot.DECIMAL:
         if has_long_form(data_type):
-            unscaled = int.from_bytes(_slice(data, offset, low), "big", signed=True)
+            unscaled_value = int.from_bytes(_slice(data, offset, low), "big", signed=True)
         else:
-            unscaled = struct.unpack_from("<q", data, byte_offset)[0]
-        return scaled_decimal(unscaled, data_type.scale)
+            unscaled_value = struct.unpack_from("<q", data, byte_offset)[0]
+        return scaled_decimal(unscaled_value, data_type.scale)
     if has_long_form(data_type):
         ms = struct.unpack_from("<q", data, offset)[0]
         return int(ms * NANOS_OF_MILLI + low)

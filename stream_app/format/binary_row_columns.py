@@ -212,10 +212,10 @@ def text_words(column: pa.Array) -> TextWords:
     first = int(bounds[0]) if len(bounds) else 0
     last = int(bounds[-1]) if len(bounds) else 0
     # Append eight zeros, so that a word may be read at each byte of the text.
-    padded = np.zeros(last - first + WORD, dtype=np.uint8)
+    padded_bytes = np.zeros(last - first + WORD, dtype=np.uint8)
     if last > first:
-        padded[: last - first] = np.frombuffer(data, dtype=np.uint8)[first:last]
-    words_at: Words = np.ndarray((last - first + 1,), np.uint64, padded.data, strides=(1,))
+        padded_bytes[: last - first] = np.frombuffer(data, dtype=np.uint8)[first:last]
+    words_at: Words = np.ndarray((last - first + 1,), np.uint64, padded_bytes.data, strides=(1,))
     lengths = np.diff(bounds).astype(np.int64)
     if column.null_count:
         lengths[column.is_null().to_numpy(zero_copy_only=False)] = 0

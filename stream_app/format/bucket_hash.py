@@ -163,9 +163,9 @@ def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
             .astype(np.int32)
             .view(np.uint32)
         )
-        mixed = state[indices]
-        _mix(mixed, words, np.empty_like(words))
-        state[indices] = mixed
+        mixed_hashes = state[indices]
+        _mix(mixed_hashes, words, np.empty_like(words))
+        state[indices] = mixed_hashes
     _finish(state, np.empty_like(state), lengths.astype(np.uint32))
     hashes = np.empty_like(state)
     hashes[order] = state

@@ -46,7 +46,7 @@ class StatsMode:
     """``metadata.stats-mode``: the facts that a writer records about a column.
 
     Attributes:
-        characters_max: the length to which bounds of texts are truncated; None: they are not.
+        characters_max: the length to which bounds of texts are truncated; None if bounds are whole.
     """
 
     has_counts: bool
@@ -55,14 +55,14 @@ class StatsMode:
 
 
 def _parse_mode(text: str) -> StatsMode:
-    lowered = text.strip().lower()
-    if lowered == "none":
+    mode = text.strip().lower()
+    if mode == "none":
         return StatsMode(has_counts=False, has_bounds=False, characters_max=None)
-    if lowered == "counts":
+    if mode == "counts":
         return StatsMode(has_counts=True, has_bounds=False, characters_max=None)
-    if lowered == "full":
+    if mode == "full":
         return StatsMode(has_counts=True, has_bounds=True, characters_max=None)
-    match = re.fullmatch(r"truncate\((\d+)\)", lowered)
+    match = re.fullmatch(r"truncate\((\d+)\)", mode)
     if match and int(match[1]) > 0:
         return StatsMode(has_counts=True, has_bounds=True, characters_max=int(match[1]))
     raise UsageError(
@@ -314,8 +314,8 @@ def _python_value(raw: Any, data_type: DataType) -> Any:
     if root in STRING_ROOTS:
         return raw.decode() if isinstance(raw, bytes) else raw
     if root is TypeRoot.DECIMAL:
-        unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else raw
-        return scaled_decimal(unscaled, data_type.scale)
+        unscaled_value = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else raw
+        return scaled_decimal(unscaled_value, data_type.scale)
     if root in TIMESTAMP_ROOTS:
         return raw * _NANOS_OF_UNIT[timestamp_unit(data_type.precision)]
     return raw

@@ -83,10 +83,10 @@ def hilbert_order(columns: Sequence[Words]) -> list[Words]:
         lower_bits = np.uint64((1 << bit) - 1)
         for index in range(len(axes)):
             is_set = (axes[index] >> np.uint64(bit) & np.uint64(1)).astype(bool)
-            swapped = np.where(is_set, np.uint64(0), (axes[0] ^ axes[index]) & lower_bits)
-            axes[0] ^= np.where(is_set, lower_bits, swapped)
+            swapped_bits = np.where(is_set, np.uint64(0), (axes[0] ^ axes[index]) & lower_bits)
+            axes[0] ^= np.where(is_set, lower_bits, swapped_bits)
             if index:
-                axes[index] ^= swapped
+                axes[index] ^= swapped_bits
     for index in range(1, len(axes)):
         axes[index] ^= axes[index - 1]
     inversion = np.zeros_like(axes[0])

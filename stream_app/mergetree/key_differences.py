@@ -82,10 +82,10 @@ class Differences:
 
     def rows(self, *, keeps_deletes: bool) -> pa.RecordBatch:
         """Return added and changed rows in key order; `keeps_deletes` adds removed rows as -D."""
-        removed = self.removed_indices if keeps_deletes else self.removed_indices[:0]
-        row_indices = np.concatenate((self.added_indices, self.changed_indices, removed))
+        removed_indices = self.removed_indices if keeps_deletes else self.removed_indices[:0]
+        row_indices = np.concatenate((self.added_indices, self.changed_indices, removed_indices))
         row_kinds = self._kinds()[row_indices]
-        row_kinds[len(row_indices) - len(removed) :] = int(RowKind.DELETE)
+        row_kinds[len(row_indices) - len(removed_indices) :] = int(RowKind.DELETE)
         return self._take(row_indices, row_kinds)
 
     def changelog(self, has_update: Bools | None = None) -> pa.RecordBatch:

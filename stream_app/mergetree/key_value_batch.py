@@ -104,10 +104,10 @@ def ordered_floats(column: pa.Array) -> pa.Array:
     integer_type = pa.int64() if pa.types.is_float64(column.type) else pa.int32()
     bits = values.view(integer_type)
     # For negative numbers the sign stays and the other bits are inverted.
-    inverted = pc.bit_wise_xor(
+    inverted_bits = pc.bit_wise_xor(
         bits, pa.scalar((1 << (integer_type.bit_width - 1)) - 1, integer_type)
     )
-    return pc.if_else(pc.less(bits, 0), inverted, bits)
+    return pc.if_else(pc.less(bits, 0), inverted_bits, bits)
 
 
 def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDArray[Any]] | None:
@@ -224,17 +224,17 @@ def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Int64s, Bools]:
         return order, equals_next
     # Key and row number fit into one integer. Sorting integers is ten times faster than sorting
     # indices, and the row numbers make it stable.
-    packed = np.zeros(count, dtype=np.int64)
+    packed_keys = np.zeros(count, dtype=np.int64)
     for key, minimum, width in zip(keys, minima, widths, strict=True):
-        packed <<= width
-        packed |= key.astype(np.int64) - minimum
-    packed <<= row_bits
-    packed |= np.arange(count, dtype=np.int64)
-    packed.sort()
+        packed_keys <<= width
+        packed_keys |= key.astype(np.int64) - minimum
+    packed_keys <<= row_bits
+    packed_keys |= np.arange(count, dtype=np.int64)
+    packed_keys.sort()
     # If two neighbours differ only in the row number, their keys are equal.
-    equals_next = (packed[1:] ^ packed[:-1]) >> row_bits == 0
-    packed &= (1 << row_bits) - 1
-    return packed, equals_next
+    equals_next = (packed_keys[1:] ^ packed_keys[:-1]) >> row_bits == 0
+    packed_keys &= (1 << row_bits) - 1
+    return packed_keys, equals_next
 
 
 def _sort_within_keys(order: Int64s, sequence: Int64s, equals_next: Bools) -> None:

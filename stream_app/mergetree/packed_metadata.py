@@ -35,7 +35,7 @@ def pack_metadata(files: Sequence[DataFileMeta]) -> bytes:
     return zlib.compress(pickle.dumps(columns), level=1)
 
 
-def unpack_metadata(packed: bytes) -> tuple[DataFileMeta, ...]:
+def unpack_metadata(packed_metadata: bytes) -> tuple[DataFileMeta, ...]:
     """Return the files that `pack_metadata` packed, in order."""
     return tuple(
         DataFileMeta(
@@ -43,7 +43,7 @@ def unpack_metadata(packed: bytes) -> tuple[DataFileMeta, ...]:
             key_stats=_stats(values[_FILE_END:_KEY_STATS_END]),
             value_stats=_stats(values[_KEY_STATS_END:]),
         )
-        for values in zip(*pickle.loads(zlib.decompress(packed)), strict=True)
+        for values in zip(*pickle.loads(zlib.decompress(packed_metadata)), strict=True)
     )
 
 

@@ -74,12 +74,12 @@ class PackedRun:
     total_size: int
     row_count: int
     newest_ms: int | None
-    packed: bytes = field(repr=False)
+    packed_files: bytes = field(repr=False)
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
         """The files, unpacked at each access."""
-        return unpack_metadata(self.packed)
+        return unpack_metadata(self.packed_files)
 
 
 def packed_run(run: SortedRun) -> PackedRun:

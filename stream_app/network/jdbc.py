@@ -143,7 +143,7 @@ def parse_jdbc_url(
     parts = urlsplit(text.removeprefix("jdbc:"))
     database = unquote(parts.path.strip("/"))
     if driver is None or not parts.hostname or not database:
-        prefixes = ", ".join(f"jdbc:{allowed.name}:" for allowed in drivers)
+        prefixes = ", ".join(f"jdbc:{allowed_driver.name}:" for allowed_driver in drivers)
         raise UsageError(
             f"{key} {_without_password(text)} is not a URL of a database that can be read",
             fix=f"write it as jdbc:postgresql://127.0.0.1:5432/shop?user=me; known: {prefixes}",

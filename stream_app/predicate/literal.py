@@ -109,15 +109,15 @@ def comparison(column: DataField, operator: str, literal: Literal) -> Predicate:
     Raises:
         ValueError: the literal is of another kind than the column.
     """
-    fitted = fitted_literal(literal, column.data_type)
-    if fitted.is_exact:
-        return Compare(column, operator, fitted.value)
+    fitted_value = fitted_literal(literal, column.data_type)
+    if fitted_value.is_exact:
+        return Compare(column, operator, fitted_value.value)
     if operator in ("=", "<>"):
         return Always(column, operator == "<>")
     is_less = operator in ("<", "<=")
-    if fitted.value is None or fitted.is_beyond:
-        return Always(column, is_less == fitted.is_beyond)
-    return Compare(column, "<=" if is_less else ">", fitted.value)
+    if fitted_value.value is None or fitted_value.is_beyond:
+        return Always(column, is_less == fitted_value.is_beyond)
+    return Compare(column, "<=" if is_less else ">", fitted_value.value)
 
 
 def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
@@ -138,13 +138,13 @@ def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
     if root in INTEGER_ROOTS and literal.kind is LiteralKind.NUMBER:
         return _on_grid(_exact_number(literal.text), _integer_max(data_type))
     if root is TypeRoot.DECIMAL and literal.kind is LiteralKind.NUMBER:
-        scaled = _exact_number(literal.text) * 10**data_type.scale
+        scaled_value = _exact_number(literal.text) * 10**data_type.scale
         maximum = 10**data_type.precision - 1
-        fitted = _on_grid(scaled, maximum, -maximum)
-        if isinstance(fitted.value, int):
-            value = scaled_decimal(fitted.value, data_type.scale)
-            return FittedLiteral(value, fitted.is_exact, fitted.is_beyond)
-        return fitted
+        fitted_value = _on_grid(scaled_value, maximum, -maximum)
+        if isinstance(fitted_value.value, int):
+            value = scaled_decimal(fitted_value.value, data_type.scale)
+            return FittedLiteral(value, fitted_value.is_exact, fitted_value.is_beyond)
+        return fitted_value
     if root in (TypeRoot.DATE, TypeRoot.TIME) or root in TIMESTAMP_ROOTS:
         return _temporal(literal, data_type)
     raise _wrong_kind_error(data_type)
@@ -235,10 +235,12 @@ def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
             step = _NANOS_OF_UNIT["ms"]
         case _:
             step = _NANOS_OF_UNIT[timestamp_unit(data_type.precision)]
-    fitted = _on_grid(nanos / step, _integer_max(data_type))
-    if expected_kind is LiteralKind.TIMESTAMP and isinstance(fitted.value, int):
-        return FittedLiteral(fitted.value * step, fitted.is_exact, fitted.is_beyond)
-    return fitted
+    fitted_value = _on_grid(nanos / step, _integer_max(data_type))
+    if expected_kind is LiteralKind.TIMESTAMP and isinstance(fitted_value.value, int):
+        return FittedLiteral(
+            fitted_value.value * step, fitted_value.is_exact, fitted_value.is_beyond
+        )
+    return fitted_value
 
 
 def _nanos(match: re.Match[str], kind: LiteralKind, *, has_zone: bool) -> Fraction:

@@ -299,11 +299,11 @@ class _Parser(TokenCursor):
             return Element(int(self.take().text)), element
         key = replace(column, data_type=data_type.key)
         key_token = self.next_token
-        fitted = self._use_literal(key, lambda literal: fitted_literal(literal, key.data_type))
-        if not fitted.is_exact:
+        fitted_key = self._use_literal(key, lambda literal: fitted_literal(literal, key.data_type))
+        if not fitted_key.is_exact:
             problem = f"expected a key of type {data_type.key.as_nullable()}, found {key_token}"
             raise self.error_at(key_token.position, problem)
-        return Entry(fitted.value, key.data_type), element
+        return Entry(fitted_key.value, key.data_type), element
 
     def _may_be(self, column: DataField, *roots: TypeRoot) -> bool:
         return not self.judges_columns or column.data_type.root in roots
@@ -320,11 +320,11 @@ class _Parser(TokenCursor):
         self.expect("(")
         values = []
         while True:
-            fitted = self._use_literal(
+            fitted_value = self._use_literal(
                 column, lambda literal: fitted_literal(literal, column.data_type)
             )
-            if fitted.is_exact:
-                values.append(fitted.value)
+            if fitted_value.is_exact:
+                values.append(fitted_value.value)
             if not self.accept(","):
                 break
         if not self.accept(")"):

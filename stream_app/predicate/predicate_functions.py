@@ -170,10 +170,15 @@ def _decimal(variant: Variant, target_type: DataType) -> Decimal:
     value = _scalar(variant)
     parsed_decimal = Decimal(repr(value) if isinstance(value, float) else value)
     context = Context(prec=_DIGITS_MAX, rounding=ROUND_HALF_UP)
-    rounded = parsed_decimal.quantize(Decimal(1).scaleb(-target_type.scale), context=context)
-    if not rounded.is_finite() or len(rounded.as_tuple().digits) > target_type.precision:
+    rounded_decimal = parsed_decimal.quantize(
+        Decimal(1).scaleb(-target_type.scale), context=context
+    )
+    if (
+        not rounded_decimal.is_finite()
+        or len(rounded_decimal.as_tuple().digits) > target_type.precision
+    ):
         raise OverflowError
-    return rounded
+    return rounded_decimal
 
 
 def _date(variant: Variant, _: DataType) -> Any:
@@ -205,7 +210,7 @@ def _array_contains(column: DataField, literals: Sequence[Literal]) -> Call:
     if column.data_type.root not in LIST_ROOTS or element is None or len(literals) != 1:
         raise ValueError("expected an ARRAY, and a value of its elements")
     try:
-        fitted = fitted_literal(literals[0], element)
+        fitted_value = fitted_literal(literals[0], element)
     except ValueError as problem:
         raise ValueError(f"expected {problem}") from None
     return Call(
@@ -215,8 +220,8 @@ def _array_contains(column: DataField, literals: Sequence[Literal]) -> Call:
         function="array_contains",
         column=column,
         literals=(
-            arrow_scalar(fitted.value, element)
-            if fitted.is_exact
+            arrow_scalar(fitted_value.value, element)
+            if fitted_value.is_exact
             else pa.scalar(None, arrow_type(element)),
         ),
         compute=_contains,

@@ -73,7 +73,7 @@ class FileStoreTable:
         branch: the name of the branch to read and write; empty: the main branch.
         is_emptied: whether new rows follow a TRUNCATE or replace all others, so that the table has
             no older rows.
-        configured: the options of `with_options`.
+        configured_options: the options of `with_options`.
         catalog_environment: the catalog by which the table was opened.
     """
 
@@ -83,7 +83,7 @@ class FileStoreTable:
     clock: Clock
     branch: str = ""
     is_emptied: bool = False
-    configured: Mapping[str, str] = field(default_factory=dict)
+    configured_options: Mapping[str, str] = field(default_factory=dict)
     catalog_environment: CatalogEnvironment = NO_CATALOG
 
     @property
@@ -304,7 +304,9 @@ class FileStoreTable:
                 fix=difference_fix(self.location, table_options, differences),
             )
         schema = replace(self.schema, options=with_configured(table_options, options))
-        return replace(self, schema=schema, configured={**self.configured, **options})
+        return replace(
+            self, schema=schema, configured_options={**self.configured_options, **options}
+        )
 
 
 def table_label(location: str) -> str:

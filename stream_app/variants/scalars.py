@@ -32,11 +32,11 @@ def decimal(value: Decimal) -> bytes | None:
     """Encode a decimal with its scale, or return None if it has too many digits."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "the caller has seen that it is a number"
-    unscaled, scale = int("".join(map(str, digits))), -exponent
-    precision = len(str(unscaled))
+    unscaled_value, scale = int("".join(map(str, digits))), -exponent
+    precision = len(str(unscaled_value))
     for kind, (size, digits_max) in layout.DECIMALS.items():
         if scale <= digits_max and precision <= digits_max:
-            signed_value = -unscaled if sign else unscaled
+            signed_value = -unscaled_value if sign else unscaled_value
             return _primitive(
                 kind, bytes((scale,)) + signed_value.to_bytes(size, "little", signed=True)
             )

@@ -68,14 +68,14 @@ def _reassemble(
     row: dict[str, Any], data_type: pa.DataType, metadata: bytes, names: NameNumbers
 ) -> bytes:
     """Reassemble one value of a column of this type; `names` numbers its members' names."""
-    typed, residual = row.get(layout.TYPED_VALUE), row.get(layout.VALUE)
-    if typed is None:
+    typed_value, residual = row.get(layout.TYPED_VALUE), row.get(layout.VALUE)
+    if typed_value is None:
         if residual is None:
             raise MalformedVariantError
         return _renumber(Variant(residual, metadata), names)
     typed_type = data_type.field(layout.TYPED_VALUE).type
     if pa.types.is_struct(typed_type):
-        members = _typed_members(typed, typed_type, metadata, names)
+        members = _typed_members(typed_value, typed_type, metadata, names)
         if residual is not None:
             members += _renumber_members(Variant(residual, metadata), names)
         return object_of(members, names)
@@ -83,16 +83,16 @@ def _reassemble(
         raise MalformedVariantError
     if pa.types.is_list(typed_type):
         inner = typed_type.value_type
-        return array_of([_reassemble(element, inner, metadata, names) for element in typed])
-    return _scalar(typed, typed_type)
+        return array_of([_reassemble(element, inner, metadata, names) for element in typed_value])
+    return _scalar(typed_value, typed_type)
 
 
 def _typed_members(
-    typed: dict[str, Any], data_type: pa.DataType, metadata: bytes, names: NameNumbers
+    typed_members: dict[str, Any], data_type: pa.DataType, metadata: bytes, names: NameNumbers
 ) -> list[tuple[str, bytes]]:
     members = []
     for field in data_type:
-        parts = typed[field.name]
+        parts = typed_members[field.name]
         if parts is None:
             raise MalformedVariantError
         if any(parts.get(part) is not None for part in (layout.VALUE, layout.TYPED_VALUE)):

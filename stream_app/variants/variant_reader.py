@@ -151,9 +151,9 @@ class Variant:
 
 def _integer_or_decimal(kind: int, content: bytes) -> int | Decimal:
     if kind in layout.DECIMALS:
-        unscaled = int.from_bytes(content[1:], "little", signed=True)
-        digits = tuple(map(int, str(abs(unscaled))))
-        return Decimal((int(unscaled < 0), digits, -content[0]))
+        unscaled_value = int.from_bytes(content[1:], "little", signed=True)
+        digits = tuple(map(int, str(abs(unscaled_value))))
+        return Decimal((int(unscaled_value < 0), digits, -content[0]))
     return int.from_bytes(content, "little", signed=True)
 
 

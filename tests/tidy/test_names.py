@@ -23,6 +23,22 @@ EMPTY = frozenset(
 EMPTY_STORED = {"stream_app/table": frozenset({"failed"})}
 """Fields of a storey whose names are keys of files: `CompactionMetrics.failed`."""
 
+NOUNS_IN_ED = frozenset({"feed", "need", "seed", "speed"})
+"""Words that end like a participle."""
+
+PARTICIPLES_STORED = {
+    "CheckReport": frozenset({"replayed"}),
+    "CompactionMetrics": frozenset({"completed", "dropped", "failed", "finished", "queued"}),
+    "CompactionReport": frozenset({"upgraded"}),
+    "CompactionRow": frozenset({"upgraded"}),
+    "CompactionSummary": frozenset({"upgraded"}),
+    "CompactionTally": frozenset({"completed"}),
+    "config_key": frozenset({"required"}),
+    "current_metrics": frozenset({"dropped"}),
+}
+"""Names of metrics, of keys of events, of columns, and of words that commands print; a keyword that
+declarations of keys read well with. Each is behind its class or function."""
+
 VERBS = frozenset({"begin", "begins"})
 """A job begins an epoch; the first position of a range is its `start`."""
 
@@ -128,6 +144,45 @@ def test_values_have_no_empty_names(storey: str) -> None:
     )
     empty = (EMPTY | VERBS) - EMPTY_STORED.get(storey, frozenset())
     assert not empty & names.keys(), "name the value by what it is, such as files or row"
+
+
+def test_a_participle_has_its_noun() -> None:
+    """`removed` may be files, rows or a mask: `removed_files`, `removed_rows` or `is_removed`."""
+    names = {
+        f"{module}: {owner}.{name}"
+        for module in modules("stream_app")
+        for owner, name in bare_participles(tree_of(module))
+        if name not in PARTICIPLES_STORED.get(owner, frozenset())
+    }
+    assert names == set(), "add its noun, such as removed_files; a mask is a question"
+
+
+def test_bare_participles_are_seen() -> None:
+    tree = ast.parse(
+        "MERGED = 1\nseed = joined = 2\n"
+        "class Rows:\n    _cached: int\n    def read(self, added, removed_files): split = 3\n"
+        "for removed in files: pass"
+    )
+    names = [("", "joined"), ("", "removed"), ("Rows", "_cached"), ("read", "added")]
+    assert sorted(bare_participles(tree)) == names
+
+
+def bare_participles(tree: ast.AST, owner: str = "") -> Iterator[tuple[str, str]]:
+    """Values in lower case that are one word in -ed, behind the class or function around them."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.ClassDef(name=inner_owner) | ast.FunctionDef(name=inner_owner):
+                yield from bare_participles(node, inner_owner)
+                continue
+            case ast.Name(id=name, ctx=ast.Store()):
+                pass
+            case ast.arg(arg=name) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                pass
+            case _:
+                name = ""
+        if re.fullmatch("_?[a-z]+ed", name) and name.lstrip("_") not in NOUNS_IN_ED:
+            yield owner, name
+        yield from bare_participles(node, owner)
 
 
 def test_a_number_has_its_noun() -> None:

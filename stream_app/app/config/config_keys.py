@@ -31,8 +31,8 @@ def config_key(
         required: the condition under which the key must be given; empty for an optional key.
     """
     metadata = {"convert": convert, "meaning": meaning, "required": required}
-    declared: Value = field(default=default, repr=not is_secret, metadata=metadata)
-    return declared
+    declaration: Value = field(default=default, repr=not is_secret, metadata=metadata)
+    return declaration
 
 
 @dataclass(frozen=True, slots=True)

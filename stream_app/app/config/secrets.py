@@ -120,7 +120,7 @@ def hiding(secrets: Secrets) -> Iterator[None]:
 
 def _spellings(value: str) -> Iterator[str]:
     """Yield a secret as it is, in quoted forms, and line by line like a key in a file."""
-    parts = [value, *(quoted[1] or quoted[2] for quoted in _QUOTED.finditer(value))]
+    parts = [value, *(match[1] or match[2] for match in _QUOTED.finditer(value))]
     for part in parts:
         for text in (part, re.sub(r"\\(.)", r"\1", part)):
             yield text

@@ -183,8 +183,8 @@ class SourceConfig:
     def column_of(self, name: str) -> str:
         """Return the table's column for a column of the source."""
         aliases = parse_aliases(self.format_options.get(COLUMN_ALIASES, ""))
-        cased = name.lower() if self.lowers_names else name
-        return aliases.get(cased, cased)
+        source_name = name.lower() if self.lowers_names else name
+        return aliases.get(source_name, source_name)
 
     @property
     def format_declaration(self) -> FormatDeclaration:

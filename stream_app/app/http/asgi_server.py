@@ -1,6 +1,6 @@
 """Serves an ASGI application with uvicorn, behind a guard and with one request per connection.
 
-`web.serving` and `metrics.endpoint` use it. The guard limits the connections of a port
+`web.serving` and `observe.metrics.endpoint` use it. The guard limits the connections of a port
 and their duration. The system queues at most `connection_guard.BACKLOG` connections.
 """
 

@@ -164,7 +164,7 @@ class FactsCache:
     clock: Clock
     of_job: bool = False
     counts_runs: Callable[[str], bool] = lambda _path: True
-    _cached: dict[str, _CachedFacts] = field(init=False, default_factory=dict)
+    _cached_facts: dict[str, _CachedFacts] = field(init=False, default_factory=dict)
 
     def facts(self, path: str) -> TableFacts:
         """Return the facts of the table in a folder, from the cache if they are still valid.
@@ -173,13 +173,13 @@ class FactsCache:
             TableNotFoundError: the folder has no table.
             StreamAppError, OSError: the table cannot be read.
         """
-        now_s, cached = self.clock.steady_seconds(), self._cached.get(path)
-        if cached is not None and cached.is_valid(now_s):
-            return cached.facts
-        self._cached.pop(path, None)
+        now_s, cached_facts = self.clock.steady_seconds(), self._cached_facts.get(path)
+        if cached_facts is not None and cached_facts.is_valid(now_s):
+            return cached_facts.facts
+        self._cached_facts.pop(path, None)
         table = self.open(path)
         # Read the number before the facts: if a snapshot follows, the next call reads again.
         latest_id = table.snapshots.latest_id()
         facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs(path))
-        self._cached[path] = _CachedFacts(table, latest_id, facts, now_s)
+        self._cached_facts[path] = _CachedFacts(table, latest_id, facts, now_s)
         return facts

@@ -208,7 +208,9 @@ class CompactionRun:
         table, partition_filter = self.table_job.table, self.settings.partition_filter
         if not table.kind_traits.postpones:
             return
-        waiting_buckets = partition_filter.buckets(table, table.snapshots.latest(), postponed=True)
+        waiting_buckets = partition_filter.buckets(
+            table, table.snapshots.latest(), is_postponed=True
+        )
         moved_rows = move_postponed(table, {partition for partition, _ in waiting_buckets})
         if moved_rows is None:
             return

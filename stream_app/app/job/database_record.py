@@ -118,11 +118,11 @@ class DatabaseSnapshotRecorder:
             earliest_ids = {
                 feed.name: earliest_id for feed, earliest_id in zip(feeds, ids, strict=True)
             }
-            expired = [
+            expired_names = [
                 name for name, snapshot in snapshots.items() if not is_kept(snapshot, earliest_ids)
             ]
-            map_in_threads(COMMIT_THREADS, self.snapshots.delete, expired)
-            for name in expired:
+            map_in_threads(COMMIT_THREADS, self.snapshots.delete, expired_names)
+            for name in expired_names:
                 del snapshots[name]
             self._known_snapshots = snapshots
         except (StreamAppError, OSError) as error:

@@ -152,9 +152,9 @@ class JobChecks:
 
 def _check_not_recreated(topics: Mapping[str, TopicInfo], state_file: JobStateFile) -> None:
     """Refuse topics that were recreated since the checkpoint was begun; else remember their ids."""
-    if recreated := recreated_topics(state_file.state.topic_ids, topics):
+    if recreated_names := recreated_topics(state_file.state.topic_ids, topics):
         raise WrongSourceError(
-            f"the topic {', '.join(sorted(recreated))} was deleted and recreated since this "
+            f"the topic {', '.join(sorted(recreated_names))} was deleted and recreated since this "
             "checkpoint was begun: its offsets point to other records",
             where=str(state_file.checkpoint),
             fix=RECREATED_FIX,

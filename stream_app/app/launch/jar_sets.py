@@ -41,8 +41,8 @@ class MavenCoordinate:
     @property
     def jar_name(self) -> str:
         """The file name of the module's archive."""
-        classified = f"-{self.classifier}" if self.classifier else ""
-        return f"{self.module}-{self.revision}{classified}.{self.extension}"
+        suffix = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.module}-{self.revision}{suffix}.{self.extension}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,6 +104,6 @@ def _key(key: str) -> str:
 
 
 def _column(column: SourceColumn) -> str:
-    quoted = f'"{column.name}"' if "`" in column.name else f"`{column.name}`"
-    name = column.name if _PLAIN_NAME.fullmatch(column.name) else quoted
+    quoted_name = f'"{column.name}"' if "`" in column.name else f"`{column.name}`"
+    name = column.name if _PLAIN_NAME.fullmatch(column.name) else quoted_name
     return f"{name} {column.data_type}"

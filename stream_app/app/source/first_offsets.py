@@ -47,12 +47,12 @@ def first_offsets_of(source_config: SourceConfig) -> str:
             if source_config.starting_offsets == "earliest":
                 offsets = connection.start_offsets(topics)
             group_id = source_config.group_id or ""
-            committed = connection.group_offsets(group_id, offsets)
-            offsets |= committed
-            if len(committed) < len(offsets):
+            committed_offsets = connection.group_offsets(group_id, offsets)
+            offsets |= committed_offsets
+            if len(committed_offsets) < len(offsets):
                 _LOG.info(
                     "group %s has no offset for %d of %d partitions, which begin at the %s message",
-                    group_id, len(offsets) - len(committed), len(offsets),
+                    group_id, len(offsets) - len(committed_offsets), len(offsets),
                     source_config.starting_offsets,
                 )  # fmt: skip
     offsets_by_topic: dict[str, dict[str, int]] = {}

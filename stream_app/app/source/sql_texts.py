@@ -145,8 +145,8 @@ def _family(data_type: DataType) -> TypeRoot:
 def _postgres_row(columns: Sequence[SummedColumn]) -> str:
     texts = [f"'{column.index}=' || {column.text} || ';'" for column in columns]
     chunks = [texts[start : start + _PIECES_MAX] for start in range(0, len(texts), _PIECES_MAX)]
-    joined = [f"concat({', '.join(chunk)})" for chunk in chunks]
-    return joined[0] if len(joined) == 1 else f"concat({', '.join(joined)})"
+    calls = [f"concat({', '.join(chunk)})" for chunk in chunks]
+    return calls[0] if len(calls) == 1 else f"concat({', '.join(calls)})"
 
 
 def _mysql_row(columns: Sequence[SummedColumn]) -> str:

@@ -13,7 +13,7 @@ if __name__ == "__main__":
     # Until the job handles signals itself, it has nothing to clean up, and a traceback would not
     # help.
     for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, lambda received, _: os._exit(128 + received))
+        signal.signal(signal_number, lambda signal_received, _: os._exit(128 + signal_received))
 
     from stream_app.process.lean_imports import lean_imports
 

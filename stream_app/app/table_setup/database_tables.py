@@ -125,7 +125,7 @@ class DatabaseTables:
         """See `NewcomerCreator.create`."""
         feeds: list[TableFeed] = []
         errors: dict[str, BaseException] = {}
-        uncreated: dict[Origin, str] = {}
+        creation_problems: dict[Origin, str] = {}
         ddl_of, known_renames = self._source_extractor.ddl_of, self.state_file.state.renames
         renames = renames_with(known_renames, ddl_of, messages, self.clock.now_ms())
         for name, batches in self._assign_messages(messages).items():
@@ -140,7 +140,7 @@ class DatabaseTables:
                     _LOG.error("the table %s cannot be created for now: %s", name, error)
                     errors[name] = error
                 elif isinstance(error, NoColumnsError):
-                    uncreated.update(dict.fromkeys(batches, str(error)))
+                    creation_problems.update(dict.fromkeys(batches, str(error)))
                 else:
                     self._refuse(batches, f"the table {name} cannot be created: {error}")
                 continue
@@ -150,7 +150,7 @@ class DatabaseTables:
                 self._targets.update(dict.fromkeys(new_origins, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new_origins)))
         self._write_origins({})
-        return NewcomerOutcome(feeds, errors, uncreated)
+        return NewcomerOutcome(feeds, errors, creation_problems)
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
         """Return the schema of an existing table, or the one with which it would be created.
@@ -187,7 +187,7 @@ class DatabaseTables:
         self,
         feeds: Sequence[TableFeed],
         held_names: frozenset[str] = frozenset(),
-        uncreated: Mapping[Origin, str] | None = None,
+        creation_problems: Mapping[Origin, str] | None = None,
     ) -> OriginSplitter:
         """See `NewcomerCreator.splitter`."""
         self._held_names = held_names
@@ -195,7 +195,7 @@ class DatabaseTables:
             rules=self.job_tables.rules,
             table_indices={feed.name: index for index, feed in enumerate(feeds)},
             targets=self._targets_for_tasks(),
-            refused={**self._refusal_reasons, **(uncreated or {})},
+            refusal_reasons={**self._refusal_reasons, **(creation_problems or {})},
             reported_ghosts=frozenset(self._ghosts),
             held_tables=held_names,
             full_reason=self._full_reason,
@@ -271,8 +271,8 @@ class DatabaseTables:
         self._compared_tables.add(name)
         # A source table without a description becomes an error only with its rows.
         with contextlib.suppress(StreamAppError):
-            described = described_sources(self.job_tables, batches).items()
-            sources = {str(origin): source for origin, source in described}
+            source_of_origin = described_sources(self.job_tables, batches).items()
+            sources = {str(origin): source for origin, source in source_of_origin}
             if differences := shard_differences(sources):
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
 

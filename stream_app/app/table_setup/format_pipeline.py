@@ -27,15 +27,17 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
     declaration = format_named(name)
     options = dict(setup.options)
     own_aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
-    renamed = {name: column for name, column in setup.renamed.items() if name not in own_aliases}
-    aliases = {**renamed, **own_aliases}
+    earlier_names = {
+        name: column for name, column in setup.earlier_names.items() if name not in own_aliases
+    }
+    aliases = {**earlier_names, **own_aliases}
     setup = replace(setup, options=options)
     source_setup = with_names_of_source(setup, aliases) if aliases else setup
     steps: dict[StepPlace, Step] = {}
     if aliases:
         schema = schema_of_changes(setup.arrow_schema)
         steps[StepPlace.COLUMN_ALIASES] = AliasStep(
-            aliases=aliases, schema=schema, exclusive=frozenset(renamed)
+            aliases=aliases, schema=schema, exclusive=frozenset(earlier_names)
         )
     if not setup.traits.lowers_names and setup.mapping_options is None:
         return Pipeline(declaration.make(source_setup), steps)

@@ -96,7 +96,7 @@ def whole_setup(source_config: SourceConfig, schema: TableSchema) -> FormatSetup
             lowers_names=source_config.lowers_names,
             accepts_null_keys=schema.core_options[PRIMARY_KEY_NULLABLE],
         ),
-        renamed=earlier_column_names(source_config, schema),
+        earlier_names=earlier_column_names(source_config, schema),
     )
 
 
@@ -104,8 +104,10 @@ def earlier_column_names(source_config: SourceConfig, schema: TableSchema) -> Ma
     """Return the source's earlier names of columns, as far as the format accepts aliases."""
     if not accepts_aliases(source_config):
         return {}
-    renamed = renamed_columns(schema)
-    return {name: column for name, column in renamed.items() if column not in schema.primary_keys}
+    column_of_name = renamed_columns(schema)
+    return {
+        name: column for name, column in column_of_name.items() if column not in schema.primary_keys
+    }
 
 
 def accepts_aliases(source_config: SourceConfig) -> bool:

@@ -56,8 +56,10 @@ def changes_that_fail(source_format: str, schema: TableSchema) -> list[RetractNo
 
 def warn_of_ignored_options(table: FileStoreTable) -> None:
     """Log the table options that the job ignores."""
-    if ignored := ignored_options(table.schema.options):
-        _LOG.warning("options of the table that this job does not act on: %s", ", ".join(ignored))
+    if ignored_keys := ignored_options(table.schema.options):
+        _LOG.warning(
+            "options of the table that this job does not act on: %s", ", ".join(ignored_keys)
+        )
 
 
 def column_warnings(

@@ -105,9 +105,9 @@ def _nested_texts(column: pa.Array) -> pa.Array:
             element_texts = pc.binary_join_element_wise(keys, json_texts(column.items), ":")
         else:
             element_texts = json_texts(column.values)
-        joined = pc.binary_join(pa.ListArray.from_arrays(offsets, element_texts), ",")
+        joined_elements = pc.binary_join(pa.ListArray.from_arrays(offsets, element_texts), ",")
         brackets = ("{", "}") if pa.types.is_map(column_type) else ("[", "]")
-        texts = pc.binary_join_element_wise(brackets[0], joined, brackets[1], "")
+        texts = pc.binary_join_element_wise(brackets[0], joined_elements, brackets[1], "")
     return pc.if_else(column.is_valid(), texts, None)
 
 
@@ -169,8 +169,8 @@ def _quoted_strings(texts: pa.Array) -> pa.Array:
     is_unsafe = pc.match_substring_regex(texts, _JSON_UNSAFE)
     if not pc.any(is_unsafe).as_py():
         return _in_quotes(texts)
-    escaped = [orjson.dumps(text).decode() for text in texts.filter(is_unsafe).to_pylist()]
-    return pc.replace_with_mask(_in_quotes(texts), is_unsafe, pa.array(escaped, pa.string()))
+    escaped_texts = [orjson.dumps(text).decode() for text in texts.filter(is_unsafe).to_pylist()]
+    return pc.replace_with_mask(_in_quotes(texts), is_unsafe, pa.array(escaped_texts, pa.string()))
 
 
 def _in_quotes(texts: pa.Array) -> pa.Array:

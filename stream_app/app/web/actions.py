@@ -163,7 +163,7 @@ class ActionRun:
     state: RunState = RunState.RUNNING
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES_KEPT))
     line_count: int = 0
-    ended: threading.Event = field(default_factory=threading.Event)
+    end_event: threading.Event = field(default_factory=threading.Event)
 
     def add_line(self, line: str) -> None:
         """Add a line."""
@@ -173,7 +173,7 @@ class ActionRun:
     def end(self, state: RunState) -> None:
         """Set the final state, for which `begin` of `Actions` waits."""
         self.state = state
-        self.ended.set()
+        self.end_event.set()
 
 
 @dataclass(slots=True)
@@ -260,7 +260,7 @@ class Actions:
             target=self._run, args=(name, run, runners[action]), name="action", daemon=True
         )
         thread.start()
-        run.ended.wait(self.patience_s)
+        run.end_event.wait(self.patience_s)
         return run
 
     def runs(self, name: str) -> Sequence[ActionRun]:

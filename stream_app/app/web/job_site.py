@@ -76,7 +76,7 @@ class _CachedResult(Generic[_Result]):
 
 
 class JobSite(Site):
-    """The tables of a job, which need not run.
+    """The pages of a job's tables. The job need not run.
 
     A table is ``DATABASE.TABLE``, as in the warehouse and in metrics.
 

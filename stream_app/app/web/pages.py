@@ -148,13 +148,13 @@ def _value(text: str) -> Markup:
     Escapes are marked, so that no backslash of a value is taken for one.
     """
     parts = re.split(f"({CONTROL.pattern})", text)
-    marked = (
+    marked_parts = (
         Markup('<span class="control">{}</span>').format(visible_text(part))
         if index % 2
         else escape(part)
         for index, part in enumerate(parts)
     )
-    return Markup("").join(marked)
+    return Markup("").join(marked_parts)
 
 
 def payload(data: bytes | None) -> str:

@@ -124,13 +124,13 @@ class _NamedServer:
 
 
 def _server(actions: Actions, names: Collection[str]) -> Server:
-    accepted = {name.lower() for name in (_LOCAL, socket.gethostname(), *names)}
+    accepted_hosts = {name.lower() for name in (_LOCAL, socket.gethostname(), *names)}
     guard = Guard(
         "the port of the page",
         PortLimits(connections_max=limit_for_port(_CONNECTIONS_MAX)),
         lambda line: line.startswith(_EVENTS),
     )
-    return Server(_NamedServer(web_app(actions.site, actions), frozenset(accepted)), guard)
+    return Server(_NamedServer(web_app(actions.site, actions), frozenset(accepted_hosts)), guard)
 
 
 def _is_address(name: str) -> bool:

@@ -98,7 +98,7 @@ class TablePage:
     expiry: SnapshotExpiry | None
     versions: Sequence[SchemaVersion]
     lists: Sequence[PageList]
-    quarantined: Sequence[QuarantinedKind]
+    quarantined_kinds: Sequence[QuarantinedKind]
     problems: Sequence[PartProblem]
 
 
@@ -145,7 +145,7 @@ def table_page(
         expiry=expiry,
         versions=parts.values("schemas", lambda: schema_versions(table)),
         lists=list(_lists(table, latest_snapshot, compactions, runs, parts)),
-        quarantined=parts.values(
+        quarantined_kinds=parts.values(
             "quarantine",
             lambda: quarantined_kinds(frozenset(newest_epochs(table.snapshots)), open_quarantine),
         ),

@@ -275,14 +275,14 @@ def exact_decimal(text: str, target_type: pa.Decimal128Type) -> decimal.Decimal:
         raise ValueError(
             f"has {value.adjusted() + 1} digits before the point, the column takes {whole_digits}"
         )
-    rounded = value.quantize(decimal.Decimal((0, (1,), -target_type.scale)), context=_EXACT)
-    if rounded != value:
+    rounded_value = value.quantize(decimal.Decimal((0, (1,), -target_type.scale)), context=_EXACT)
+    if rounded_value != value:
         digits = "".join(map(str, value.as_tuple().digits))
         fractional = -int(value.as_tuple().exponent) - (len(digits) - len(digits.rstrip("0")))
         raise ValueError(
             f"has {fractional} fractional digits, the column takes {target_type.scale}"
         )
-    return rounded
+    return rounded_value
 
 
 def why_no_decimal(value: bytes, scale: int, target_type: pa.Decimal128Type) -> str:

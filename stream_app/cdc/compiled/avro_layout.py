@@ -189,8 +189,11 @@ class AvroLayout:
         offsets, data = offsets_of(messages).astype(np.int64), bytes_of(messages)
         first_copied = int(np.searchsorted(offsets[1:], len(data) - _PADDING_BYTES, side="right"))
         # Bytes after the buffer must not be read, so the last messages are copied.
-        copied = [data[offsets[first_copied] : offsets[-1]], np.zeros(_PADDING_BYTES, np.uint8)]
-        copied_bytes = np.concatenate(copied)
+        copied_parts = [
+            data[offsets[first_copied] : offsets[-1]],
+            np.zeros(_PADDING_BYTES, np.uint8),
+        ]
+        copied_bytes = np.concatenate(copied_parts)
         starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
         for positions in (starts, ends):
             positions[first_copied:] += copied_bytes.ctypes.data - data.ctypes.data

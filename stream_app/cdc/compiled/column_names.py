@@ -90,12 +90,12 @@ def _find_name(
         remaining searches.
     """
     end, searches = span
-    entry, tried = first_entry, 1
+    entry, tried_count = first_entry, 1
     colon_end = _expected_name_end(position, end, buffers, entry)
-    while colon_end < 0 and tried < buffers.name_count:
+    while colon_end < 0 and tried_count < buffers.name_count:
         if searches == 0:
             return DECLINED, 0, 0
-        searches, tried = searches - 1, tried + 1
+        searches, tried_count = searches - 1, tried_count + 1
         entry = entry + 1 if entry + 1 < buffers.name_count else 0
         colon_end = _expected_name_end(position, end, buffers, entry)
     if colon_end < 0:

@@ -54,7 +54,7 @@ class ImageColumns:
     """The images of n messages.
 
     Attributes:
-        columns: for each of the table's an array [s] of the images' values.
+        columns: for each column of the table an array [s] of the images' values.
         before_at, after_at: int64 [n], the index of each message's image, or -1 without one.
         is_parsed: bool [n]; false for a declined message.
         drift_hashes: int64 [n]; 0 where the images have the table's columns and no other. Messages
@@ -99,7 +99,7 @@ class ImageLayout:
         is_partial: whether images in messages may lack columns without a drift.
     """
 
-    packed: PackedNames
+    packed_names: PackedNames
     columns: Int64s
     kinds: Int64s
     scales: Int64s
@@ -146,7 +146,7 @@ class ImageLayout:
         if not names:
             return None
         return cls(
-            packed=PackedNames.of(names),
+            packed_names=PackedNames.of(names),
             columns=np.array([column_indices.get(name, NO_COLUMN) for name in names], np.int64),
             kinds=np.array([kind for kind, _ in all_types], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
@@ -168,7 +168,7 @@ class ImageLayout:
         text = b'{"before":null,"after":{}' + bytes(TAIL_MIN)
         empty: Int64s = np.zeros(0, np.int64)
         text_layout = cls(
-            packed=PackedNames.of([]),
+            packed_names=PackedNames.of([]),
             columns=empty,
             kinds=np.full(1, TEXT, np.int64),
             scales=np.zeros(1, np.int64),
@@ -278,7 +278,7 @@ class ImageLayout:
         ]
 
     def _buffers(self, cells: ImageCells) -> ImageBuffers:
-        return cells.buffers(self.packed, self.columns, self.kinds, self.scales)
+        return cells.buffers(self.packed_names, self.columns, self.kinds, self.scales)
 
 
 def _kind_of(

@@ -34,12 +34,12 @@ class PackedNames:
     def of(cls, names: Sequence[str]) -> Self:
         """Pack names that `plain_names` gives."""
         texts = [f'"{name}":'.encode() for name in names]
-        padded = [text + bytes(-len(text) % WORD) for text in texts]
+        padded_texts = [text + bytes(-len(text) % WORD) for text in texts]
         lengths = np.array([len(text) for text in texts], np.int64)
         last_sizes = (lengths - 1) % WORD + 1
         return cls(
-            np.frombuffer(b"".join(padded), "<u8"),
-            np.cumsum([0, *(len(text) // WORD for text in padded)]).astype(np.int64),
+            np.frombuffer(b"".join(padded_texts), "<u8"),
+            np.cumsum([0, *(len(text) // WORD for text in padded_texts)]).astype(np.int64),
             lengths,
             np.array([(1 << (8 * int(size))) - 1 for size in last_sizes], np.uint64),
         )
@@ -60,22 +60,22 @@ class EndedMessages:
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
-        copied: the bytes of the last messages, which must live as long as the addresses.
+        copied_bytes: the bytes of the last messages, which must live as long as the addresses.
     """
 
     starts: Int64s
     ends: Int64s
-    copied: Bytes
+    copied_bytes: Bytes
 
 
 def end_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
     """Return the messages at these offsets, int64 [n + 1], in the data."""
     first = _first_unended_message(data, offsets)
-    copied = np.concatenate([data[offsets[first] : offsets[-1]], _TEXT_END])
+    copied_bytes = np.concatenate([data[offsets[first] : offsets[-1]], _TEXT_END])
     starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
     for positions in (starts, ends):
-        positions[first:] += copied.ctypes.data - data.ctypes.data - offsets[first]
-    return EndedMessages(starts, ends, copied)
+        positions[first:] += copied_bytes.ctypes.data - data.ctypes.data - offsets[first]
+    return EndedMessages(starts, ends, copied_bytes)
 
 
 def _first_unended_message(data: Bytes, offsets: Int64s) -> int:

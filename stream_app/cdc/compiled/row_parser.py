@@ -47,10 +47,12 @@ class InnerBuffers(NamedTuple):
         buffers: int64 [k + m, 15]; the `ImageBuffers` of each object, then of each list.
         object_count, list_count: k and m; the message's last columns are the objects, then the
             lists.
-        list_rows: int64 [2, m]; the number of rows in each list's buffers, without the message
-            that is being parsed, and with it.
-        partial: a bit for each object and list; 1: columns that its images lack are not drift.
-        searches: the searches for names that a message may ask for, beside one for each byte.
+        list_rows: int64 [2, m]; the number of rows in each list's buffers. The first row excludes
+            the message that the parser is reading, and the second row includes it.
+        partial: a bit for each object and list. If it is 1, columns that its images lack are not
+            drift.
+        searches: the number of searches for names that a message may cause, besides one for each
+            byte.
     """
 
     buffers: int
@@ -93,14 +95,15 @@ class _ParsedList(NamedTuple):
 
 @compiled
 def parse_rows(rows: RowPositions, buffers: ImageBuffers, inner: InnerBuffers) -> int:
-    """Parse whole messages; a quote without a backslash must follow the last one, to end any text.
+    """Parse whole messages, and fill a row of the buffers for each parsed message.
 
-    A text without its end is read up to the first quote of a later message, so each byte is read
-    twice at most.
+    A quote without a backslash must follow the last message, so that every text has an end. The
+    parser reads a text without a closing quote up to the first quote of a later message. So it
+    reads each byte at most twice.
 
     Returns:
-        The number of parsed messages. Each is a row of the buffers, and of each object's buffers;
-        the objects in lists are rows of the lists' buffers.
+        The number of parsed messages. Each is also a row of each object's buffers. The objects in
+        lists are rows of the lists' buffers.
     """
     image, lists, list_rows = 0, inner.list_count, inner.list_rows
     for row in range(len(rows.starts)):

@@ -71,16 +71,16 @@ def sort_definitions(references: Sequence[tuple[str, str | None]]) -> tuple[str,
         if reference is not None and reference in names:
             followers.setdefault(reference, []).append(name)
     postorder: list[str] = []
-    visited: set[str] = set()
+    visited_names: set[str] = set()
 
     def visit(name: str, path: tuple[str, ...]) -> None:
         if name in path:
             circle = " → ".join((*path[path.index(name) :], name))
             raise DefinitionError(f"columns refer to each other in a circle: {circle}")
-        if name not in visited:
+        if name not in visited_names:
             for follower in followers.get(name, ()):
                 visit(follower, (*path, name))
-            visited.add(name)
+            visited_names.add(name)
             postorder.append(name)
 
     for name, reference in references:

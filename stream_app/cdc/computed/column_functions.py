@@ -303,12 +303,12 @@ def _written_type(text: str) -> DataType:
 def _check_argument_count(literals: tuple[str, ...], minimum: int, maximum: int) -> None:
     if not minimum <= len(literals) <= maximum:
         words = ("no argument", "one argument", "two arguments")
-        expected = words[minimum]
+        count_text = words[minimum]
         if maximum > minimum:
-            expected += f" or {_COUNT_WORDS[maximum]}"
+            count_text += f" or {_COUNT_WORDS[maximum]}"
         count = len(literals)
         actual = _COUNT_WORDS[count] if count < len(_COUNT_WORDS) else str(count)
-        raise DefinitionError(f"takes {expected} besides the column, has {actual}")
+        raise DefinitionError(f"takes {count_text} besides the column, has {actual}")
 
 
 def _whole_number(text: str, subject: str, minimum: int, maximum: int | None = None) -> int:

@@ -193,14 +193,16 @@ def referenced_column(definition: Definition) -> str | None:
     return definition.arguments[0] if function_of(definition).reads_column else None
 
 
-def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: str) -> MadeColumns:
+def made_columns_of(
+    computed_columns: Iterable[str], metadata: Iterable[str], prefix: str
+) -> MadeColumns:
     """Parse the configuration's definitions into the made columns.
 
     Raises:
         MetadataError: the metadata's name is unknown.
         DefinitionError: the first thing that is wrong with a text; columns' types are not judged.
     """
-    definitions = [_definition(text) for text in computed]
+    definitions = [_definition(text) for text in computed_columns]
     keys = list(metadata)
     for key in keys:
         _check_metadata(key)

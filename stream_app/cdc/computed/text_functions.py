@@ -74,16 +74,16 @@ def _change_case(
     special_letters: frozenset[str],
 ) -> pa.Array:
     """Convert the case of texts; texts with a special letter are converted one by one."""
-    converted = change(values)
+    converted_texts = change(values)
     if pc.all(pc.string_is_ascii(values)).as_py() is not False:
-        return converted
+        return converted_texts
     is_special = bools_of(pc.match_substring_regex(values, f"[{''.join(sorted(special_letters))}]"))
     if not is_special.any():
-        return converted
+        return converted_texts
     texts = [
         change_one(text) for text in values.take(pa.array(np.flatnonzero(is_special))).to_pylist()
     ]
-    return pc.replace_with_mask(converted, pa.array(is_special), pa.array(texts, pa.string()))
+    return pc.replace_with_mask(converted_texts, pa.array(is_special), pa.array(texts, pa.string()))
 
 
 @cache

@@ -81,10 +81,10 @@ def date_format(
     if unit == NANO:
         texts = _format_parts(instants.seconds, instants.nanos, parts)
     else:
-        encoded = pa.array(instants.seconds // unit).dictionary_encode()
-        unit_starts = encoded.dictionary.to_numpy() * unit
+        units = pa.array(instants.seconds // unit).dictionary_encode()
+        unit_starts = units.dictionary.to_numpy() * unit
         texts = _format_parts(unit_starts, np.zeros_like(unit_starts), parts)
-        texts = texts.take(encoded.indices)
+        texts = texts.take(units.indices)
     if not instants.is_valid.all():
         texts = pc.if_else(pa.array(instants.is_valid), texts, pa.scalar(None, pa.string()))
     return texts, any_of(instants.has_failed)
@@ -100,18 +100,18 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
     arrow_type, is_valid = values.type, valid_of(values)
     if pa.types.is_string(arrow_type):
         ticks, digits, nanos = _instants_of_texts(values, precision)
-        parsed = valid_of(ticks)
+        is_parsed = valid_of(ticks)
     else:
-        ticks, digits, nanos, parsed = values, precision or 0, None, is_valid
+        ticks, digits, nanos, is_parsed = values, precision or 0, None, is_valid
         if pa.types.is_date(arrow_type):
             ticks = pc.multiply(values.view(pa.int32()).cast(pa.int64()), DAY)
         elif pa.types.is_timestamp(arrow_type):
             ticks, digits = values.view(pa.int64()), UNIT_DIGITS[arrow_type.unit]
         else:
             ticks = values.cast(pa.int64())
-    counts = np.where(parsed, int64s_of(pc.fill_null(ticks, 0)), 0)
+    counts = np.where(is_parsed, int64s_of(pc.fill_null(ticks, 0)), 0)
     seconds, fraction = np.divmod(counts, 10**digits)
-    is_in_range = parsed & (seconds >= _FIRST_SECOND) & (seconds <= _LAST_SECOND)
+    is_in_range = is_parsed & (seconds >= _FIRST_SECOND) & (seconds <= _LAST_SECOND)
     return Instants(
         np.where(is_in_range, seconds, 0),
         np.where(is_in_range, fraction * 10 ** (9 - digits) if nanos is None else nanos, 0),
@@ -139,10 +139,10 @@ def _instants_of_texts(
     stamps, has_failed = timestamps_from_iso(texts, microseconds, 6)
     if has_failed is not None:
         # Paimon also takes months, days, hours, minutes and seconds of one digit.
-        padded = pc.replace_substring_regex(
+        padded_texts = pc.replace_substring_regex(
             pc.replace_substring(texts, "T", " "), _ONE_DIGIT, "0\\1"
         )
-        stamps = pc.coalesce(stamps, timestamps_from_iso(padded, microseconds, 6)[0])
+        stamps = pc.coalesce(stamps, timestamps_from_iso(padded_texts, microseconds, 6)[0])
     fraction = pc.struct_field(pc.extract_regex(texts, _FRACTION), "digits")
     nanos = pc.utf8_rpad(pc.fill_null(fraction, "0"), 9, "0").cast(pa.int64())
     return stamps.view(pa.int64()), 6, nanos.to_numpy()

@@ -198,11 +198,11 @@ class DebeziumJson:
         """See `ValueDecoder.decode_one_by_one`. Envelopes may have schemas of their own."""
         result = read_values(placed_values.values, group.readings, self._settings)
         outcome.add_one_by_one(result, placed_values.message_indices)
-        for value_index, record in result.enveloped:
+        for value_index, record in result.enveloped_records:
             readings = self._readings_for(connect_fields(record.schema))
             payload = pa.array([record.payload], pa.binary())
             record_result = read_values(payload, readings, self._settings)
-            if record_result.enveloped:
+            if record_result.enveloped_records:
                 record_result.reasons[0] = "is an envelope within an envelope"
             outcome.add_one_by_one(
                 record_result, placed_values.message_indices[value_index : value_index + 1]

@@ -113,10 +113,10 @@ class _JsonSchemaSourceExtractor:
             for row in rows.tolist():
                 texts[row] = b'{"schema":%b,"payload":%b}' % (schema, column[row].as_py())
         column_index = bodies.schema.get_field_index("value")
-        enveloped = bodies.set_column(
+        enveloped_messages = bodies.set_column(
             column_index, pa.field("value", pa.binary()), pa.array(texts, pa.binary())
         )
-        return describe(enveloped, options, keeps_nulls=self.keeps_nulls)
+        return describe(enveloped_messages, options, keeps_nulls=self.keeps_nulls)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions

@@ -96,10 +96,10 @@ class Placeholder:
             actual = lists.take(pa.array(indices)).flatten()
             if pa.types.is_nested(actual.type):
                 continue
-            repeated = element_values.take(
+            repeated_values = element_values.take(
                 pa.array(np.tile(np.arange(len(elements)), len(indices)))
             )
-            is_equal = bools_of(pc.equal(actual, repeated))
+            is_equal = bools_of(pc.equal(actual, repeated_values))
             is_placeholder[indices] |= is_equal.reshape(len(indices), -1).all(axis=1)
         return is_placeholder
 
@@ -156,7 +156,7 @@ def restore_images(
         has_old_values: whether images before the change hold more than the key.
     """
     columns, is_suspect = list(images.columns), images.is_suspect
-    unchanged: dict[str, Bools] = {}
+    unchanged_masks: dict[str, Bools] = {}
     for index, (reading, json_kind) in enumerate(zip(readings, images.json_kinds, strict=True)):
         column = columns[index]
         if pa.types.is_list(column.type):
@@ -169,18 +169,18 @@ def restore_images(
         in_column = placeholder.in_column(reading, column)
         if in_column is None:
             continue
-        restored = _restore_column(
+        restored_column = _restore_column(
             images,
             column,
             in_column,
             has_old_values=has_old_values,
             may_look_up=reading.name in restored_columns,
         )
-        columns[index] = restored.values
-        is_suspect = is_suspect | restored.is_remaining
-        if restored.is_looked_up.any():
-            unchanged[reading.name] = restored.is_looked_up
-    return replace(images, columns=columns, is_suspect=is_suspect, unchanged=unchanged)
+        columns[index] = restored_column.values
+        is_suspect = is_suspect | restored_column.is_remaining
+        if restored_column.is_looked_up.any():
+            unchanged_masks[reading.name] = restored_column.is_looked_up
+    return replace(images, columns=columns, is_suspect=is_suspect, unchanged_masks=unchanged_masks)
 
 
 class _RestoredColumn(NamedTuple):

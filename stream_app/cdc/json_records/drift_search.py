@@ -196,9 +196,9 @@ def _has_expected_names(named_parts: pa.Array, classes: Classes, inner_names: In
     data, _ = own_bytes(named_parts)
     pair_count = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:
-        unclassified, _ = own_bytes(named_parts.filter(pa.array(classes == NO_CLASS)))
-        pair_count -= _pairs_in(unclassified, _NAME_END)
-        escaped_end_count += _escaped_in(unclassified)
+        unclassified_bytes, _ = own_bytes(named_parts.filter(pa.array(classes == NO_CLASS)))
+        pair_count -= _pairs_in(unclassified_bytes, _NAME_END)
+        escaped_end_count += _escaped_in(unclassified_bytes)
     # Escaped bytes are parts of texts and may vary, so they need separate passes.
     return (
         pair_count == expected_end_count
@@ -212,11 +212,11 @@ def _pairs_in(data: Bytes, pair: bytes) -> int:
 
 
 def _escaped_in(data: Bytes) -> int:
-    escaped = 0
+    escaped_count = 0
     for start, is_start in masks_of_word(data, _ESCAPED_END[:2]):
         colon_positions = start + 2 * np.flatnonzero(is_start) + 2
-        escaped += int(np.count_nonzero(data.take(colon_positions, mode="clip") == _COLON))
-    return escaped
+        escaped_count += int(np.count_nonzero(data.take(colon_positions, mode="clip") == _COLON))
+    return escaped_count
 
 
 def _name_counts(values: pa.Array) -> Classes:

@@ -53,16 +53,18 @@ class LayoutChooser:
             return None
         return self._layout
 
-    def accept_parsed(self, parsed: ParsedT | None) -> ParsedT | None:
+    def accept_parsed(self, messages: ParsedT | None) -> ParsedT | None:
         """Accept the messages that machine code parsed of a slice.
 
         If they are less than half of the slice, begin a pause, and return None.
 
         Args:
-            parsed: None if machine code declined the whole slice.
+            messages: None if machine code declined the whole slice.
         """
-        if parsed is not None and 2 * np.count_nonzero(parsed.is_parsed) >= len(parsed.is_parsed):
-            return parsed
+        if messages is not None and 2 * np.count_nonzero(messages.is_parsed) >= len(
+            messages.is_parsed
+        ):
+            return messages
         self._slices_to_skip = _SKIPPED_SLICES
         return None
 

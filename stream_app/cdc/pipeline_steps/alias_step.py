@@ -57,12 +57,12 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
         )
         fields.append(setup.arrow_schema.field(column_name).with_name(name).with_nullable(True))
     # The step cannot tell a value under another name from one that was left out.
-    restored = setup.traits.restored_columns.difference(aliases.values())
+    restored_columns = setup.traits.restored_columns.difference(aliases.values())
     return replace(
         setup,
         columns=RowType(tuple(columns)),
         arrow_schema=pa.schema(fields),
-        traits=replace(setup.traits, restored_columns=restored),
+        traits=replace(setup.traits, restored_columns=restored_columns),
     )
 
 

@@ -65,11 +65,11 @@ def filter_changes(
 
     Four updates, with values of both images::
 
-        kinds    [-U, +U, -U, +U, -U, +U, -U, +U]
-        is_pair  [ T,  F,  T,  F,  T,  F,  T,  F]
-        is_true  [ T,  T,  T,  F,  F,  T,  F,  F]
-        is_kept  [ T,  T,  T,  F,  F,  T,  F,  F]
-        filtered [-U, +U, -D, +U, -U, +I, -U, +U]
+        kinds     [-U, +U, -U, +U, -U, +U, -U, +U]
+        is_pair   [ T,  F,  T,  F,  T,  F,  T,  F]
+        is_true   [ T,  T,  T,  F,  F,  T,  F,  F]
+        is_kept   [ T,  T,  T,  F,  F,  T,  F,  F]
+        new_kinds [-U, +U, -D, +U, -U, +I, -U, +U]
 
     Args:
         kinds: int8 [n], `RowKind`.
@@ -78,17 +78,17 @@ def filter_changes(
     """
     if known_columns is KnownColumns.NEWEST:
         is_true = is_true | (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
-    is_kept, filtered = is_true.copy(), kinds.copy()
+    is_kept, new_kinds = is_true.copy(), kinds.copy()
     before = np.flatnonzero(is_pair)
     passes_before, passes_after = is_true[before], is_true[before + 1]
-    filtered[before[passes_before & ~passes_after]] = RowKind.DELETE
-    filtered[before[~passes_before & passes_after] + 1] = RowKind.INSERT
+    new_kinds[before[passes_before & ~passes_after]] = RowKind.DELETE
+    new_kinds[before[~passes_before & passes_after] + 1] = RowKind.INSERT
     if known_columns is not KnownColumns.CERTAIN:
         is_alone = kinds == RowKind.UPDATE_AFTER
         is_alone[before + 1] = False
-        filtered[is_alone & ~is_true] = RowKind.DELETE
+        new_kinds[is_alone & ~is_true] = RowKind.DELETE
         is_kept |= is_alone
-    return FilteredRows(is_kept, filtered)
+    return FilteredRows(is_kept, new_kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -235,10 +235,12 @@ def made_columns_step(
 def _computed_columns(
     made_columns: MadeColumns, columns: RowType, arrow_type_of: ArrowTypeOf
 ) -> list[ComputedColumn]:
-    computed = []
+    computed_columns = []
     for definition in made_columns.definitions:
         reference = referenced_column(definition)
         argument_type = STRING if reference is None else columns.field(reference).data_type
         function = applied_function(definition, argument_type, arrow_type_of)
-        computed.append(ComputedColumn(definition.name, definition.call, reference, function))
-    return computed
+        computed_columns.append(
+            ComputedColumn(definition.name, definition.call, reference, function)
+        )
+    return computed_columns

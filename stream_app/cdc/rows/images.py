@@ -60,7 +60,7 @@ class RowRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """n records, in the order of the source, in a column for each of the table's.
+    """n records, in the order of the source. Each column of the table has a column here.
 
     Attributes:
         ops: uint8 [n]; `row_assembly.CREATE`, `READ`, `UPDATE`, `DELETE`; others give no row.
@@ -113,9 +113,9 @@ class StackedImages:
 
     Attributes:
         before_at, after_at: int64 [n], the index of each record's image, or -1 without one.
-        columns: for each of the table's an array [s]; null where the image lacks the value.
-        unchanged: name of a column → bool [n]; where the value after is that of the older row,
-            which the record lacks.
+        columns: for each column of the table an array [s]; null where the image lacks the value.
+        unchanged_masks: name of a column → bool [n]; where the value after is that of the older
+            row, which the record lacks.
         ops: uint8 [n]; the operation of each record.
         json_kinds, is_suspect, table_names: those of the `Images` from which this is made.
     """
@@ -127,7 +127,7 @@ class StackedImages:
     columns: Sequence[pa.Array]
     is_suspect: Bools
     table_names: Sequence[pa.Array] = ()
-    unchanged: Mapping[str, Bools] = field(default_factory=dict)
+    unchanged_masks: Mapping[str, Bools] = field(default_factory=dict)
 
     @property
     def has_before(self) -> Bools:
@@ -185,7 +185,7 @@ def rows_of_images(
     finds_cuts = rules.cut_reaction is not DriftReaction.IGNORE
     for reading, json_kind, column in zip(readings, images.json_kinds, images.columns, strict=True):
         wire_values = column if is_in_place else column.take(order)
-        is_unchanged = images.unchanged.get(reading.name)
+        is_unchanged = images.unchanged_masks.get(reading.name)
         values, has_failed = _cast(
             reading, json_kind, wire_values, plan, is_unchanged, rules
         )  # step 2
@@ -197,7 +197,7 @@ def rows_of_images(
             cut_records[reading.name] = np.zeros(len(is_suspect), np.bool_)
             cut_records[reading.name][plan.record_indices[loses_digits]] = True
     rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
-    rows = with_unchanged(rows, omitted_in_rows(images.unchanged, plan))
+    rows = with_unchanged(rows, omitted_in_rows(images.unchanged_masks, plan))
     record_indices = plan.record_indices
     if rules.cut_reaction is DriftReaction.QUARANTINE:
         is_suspect = np.logical_or.reduce([is_suspect, *cut_records.values()])
@@ -225,7 +225,7 @@ def _cast(
     """Return one column, and the mask of values that do not fit: bool [m]; None if all fit.
 
     Args:
-        is_unchanged: bool [n], the records that omit the column's value; None: none of them.
+        is_unchanged: bool [n], the records that omit the column's value; None if no record does.
     """
     if rules.before_has_key_only:
         wire_values = forget_invented(reading, wire_values, plan)

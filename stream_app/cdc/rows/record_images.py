@@ -48,13 +48,14 @@ class RecordImages:
 
     Attributes:
         op: one of the letters of `row_assembly`.
-        unchanged: the columns whose new value the message omits, because the older row has it.
+        unchanged_names: the columns whose new value the message omits, because the older row
+            has it.
     """
 
     op: str
     before: Image | None
     after: Image | None
-    unchanged: frozenset[str] = field(default=frozenset(), kw_only=True)
+    unchanged_names: frozenset[str] = field(default=frozenset(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def rows_of_records(
     columns: list[pa.Array] = [pa.array(plan.row_kinds)]
     reasons: dict[int, str] = {}
     cut_columns: dict[int, frozenset[str]] = {}
-    unchanged = omitted_in_rows(_unchanged_masks(records), plan)
+    unchanged_masks = omitted_in_rows(_unchanged_masks(records), plan)
     for reading, before_column, after_column in zip(readings, before, after, strict=True):
         column = plan.assemble_column(before_column.values, after_column.values)
         if rules.before_has_key_only:
@@ -120,7 +121,7 @@ def rows_of_records(
         columns.append(column)
         for record_index in _cut_records(before_column, after_column, plan):
             cut_columns[record_index] = cut_columns.get(record_index, frozenset()) | {reading.name}
-        is_omitted = unchanged.get(reading.name)
+        is_omitted = unchanged_masks.get(reading.name)
         for row, reason in _problems(reading, before_column, after_column, column, plan, rules):
             if is_omitted is not None and is_omitted[row]:
                 continue
@@ -130,7 +131,7 @@ def rows_of_records(
             reasons.setdefault(
                 record_index, reason or _absence(reading, records[record_index], plan, row)
             )
-    rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged)
+    rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged_masks)
     is_good = ~np.isin(plan.record_indices, list(reasons))
     cut_columns = {
         record_index: names
@@ -156,9 +157,9 @@ def _cut_records(before: _ImageColumn, after: _ImageColumn, plan: RowPlan) -> se
 
 
 def _unchanged_masks(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[np.bool_]]:
-    names = frozenset[str]().union(*(record.unchanged for record in records))
+    names = frozenset[str]().union(*(record.unchanged_names for record in records))
     return {
-        name: np.array([name in record.unchanged for record in records], np.bool_)
+        name: np.array([name in record.unchanged_names for record in records], np.bool_)
         for name in sorted(names)
     }
 
@@ -240,8 +241,8 @@ def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: i
 def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
     json_kind, text = cell or (JsonKind.NULL, "")
     short_text = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
-    quoted = f'"{short_text}"' if json_kind is JsonKind.STRING else short_text
-    return f"column {reading.name!r} ({reading.data_type}): {quoted} {reason}"
+    value_text = f'"{short_text}"' if json_kind is JsonKind.STRING else short_text
+    return f"column {reading.name!r} ({reading.data_type}): {value_text} {reason}"
 
 
 def _misfit_reason(

@@ -59,31 +59,35 @@ class RowPlan:
         return pa.concat_arrays([before, after]).take(pa.array(image_indices))
 
 
-def omitted_in_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:
+def omitted_in_rows(unchanged_masks: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:
     """Return the mask of values that each column's rows omit: bool [m].
 
     Args:
-        unchanged: name of a column → bool [n]; records whose after-image omits the value.
+        unchanged_masks: name of a column → bool [n]; records whose after-image omits the value.
     """
     return {
         name: is_omitted[plan.record_indices] & plan.is_after
-        for name, is_omitted in unchanged.items()
+        for name, is_omitted in unchanged_masks.items()
     }
 
 
-def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.RecordBatch:
+def with_unchanged(rows: pa.RecordBatch, unchanged_masks: Mapping[str, Bools]) -> pa.RecordBatch:
     """Return rows with the column `UNCHANGED`, when values of them are omitted.
 
     Args:
-        unchanged: name of a column → bool [m]; where its value is omitted.
+        unchanged_masks: name of a column → bool [m]; where its value is omitted.
     """
-    unchanged = {name: is_omitted for name, is_omitted in unchanged.items() if is_omitted.any()}
-    if not unchanged:
+    unchanged_masks = {
+        name: is_omitted for name, is_omitted in unchanged_masks.items() if is_omitted.any()
+    }
+    if not unchanged_masks:
         return rows
     # Few sets of columns are omitted together, so each set's names are joined once.
-    sets, set_of_row = np.unique(np.stack([*unchanged.values()]), axis=1, return_inverse=True)
+    sets, set_of_row = np.unique(np.stack([*unchanged_masks.values()]), axis=1, return_inverse=True)
     names = [
-        NAME_SEPARATOR.join(name for name, is_in in zip(unchanged, members, strict=True) if is_in)
+        NAME_SEPARATOR.join(
+            name for name, is_in in zip(unchanged_masks, members, strict=True) if is_in
+        )
         for members in sets.T
     ]
     texts = pa.array([text or None for text in names], pa.string())

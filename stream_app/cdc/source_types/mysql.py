@@ -64,12 +64,12 @@ def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | 
         return STRING
     if source_type.name != name and not name.endswith(" UNSIGNED"):
         name += " UNSIGNED"  # MySQL implies it
-    signed = name.removesuffix(" UNSIGNED")
+    signed_name = name.removesuffix(" UNSIGNED")
     if name in _INTEGERS:
         return DataType(root=_INTEGERS[name])
-    if signed in _FLOATS:
-        return DataType(root=_FLOATS[signed])
-    if signed in _DECIMALS:
+    if signed_name in _FLOATS:
+        return DataType(root=_FLOATS[signed_name])
+    if signed_name in _DECIMALS:
         return (
             _BARE_DECIMAL
             if length is None

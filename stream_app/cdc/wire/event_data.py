@@ -168,13 +168,13 @@ def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, p
     bodies = (
         bodies if len(parsed_indices) == len(indices) else bodies.take(pa.array(parsed_indices))
     )
-    unwrapped, is_suspect = event_data.unwrap_together(bodies, attributes)
+    inner_bodies, is_suspect = event_data.unwrap_together(bodies, attributes)
     if is_suspect.any():
-        parsed_indices, unwrapped = (
+        parsed_indices, inner_bodies = (
             parsed_indices[~is_suspect],
-            unwrapped.filter(pa.array(~is_suspect)),
+            inner_bodies.filter(pa.array(~is_suspect)),
         )
-    return indices[parsed_indices], unwrapped
+    return indices[parsed_indices], inner_bodies
 
 
 def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[str, pa.Array]]:

@@ -79,8 +79,8 @@ def text_objects(keys: pa.Array, name: str) -> pa.Array:
     """Return keys of text as JSON objects of one field, binary [n]; null keys stay null."""
     texts = keys
     has_control = pc.any(pc.match_substring_regex(keys, _CONTROL)).as_py()
-    for plain, escaped in (*_ESCAPES, *(_CONTROL_ESCAPES if has_control else ())):
-        texts = pc.replace_substring(texts, pattern=plain, replacement=escaped)
+    for plain, escape in (*_ESCAPES, *(_CONTROL_ESCAPES if has_control else ())):
+        texts = pc.replace_substring(texts, pattern=plain, replacement=escape)
     head = pa.scalar(b'{%b:"' % json.dumps(name).encode(), pa.binary())
     tail, nothing = (pa.scalar(text, pa.binary()) for text in (b'"}', b""))
     return pc.binary_join_element_wise(head, texts, tail, nothing)

@@ -20,12 +20,12 @@ class NewcomerOutcome(NamedTuple):
 
     Attributes:
         failures: for each table that cannot be created for now, the reason.
-        uncreated: for each source table whose messages cannot create a table, the reason.
+        creation_problems: for each source table whose messages cannot create a table, the reason.
     """
 
     feeds: Sequence[TableFeed]
     failures: Mapping[str, BaseException]
-    uncreated: Mapping[Origin, str]
+    creation_problems: Mapping[Origin, str]
 
 
 class NewcomerCreator(Protocol):
@@ -56,13 +56,13 @@ class NewcomerCreator(Protocol):
         self,
         feeds: Sequence[TableFeed],
         held_names: frozenset[str] = frozenset(),
-        uncreated: Mapping[Origin, str] | None = None,
+        creation_problems: Mapping[Origin, str] | None = None,
     ) -> MessageSplitter:
         """Return the splitter of a job of these tables.
 
         Args:
             held_names: the names of held tables, whose messages stay in the topic unless `feeds`
                 has them.
-            uncreated: source tables whose messages belong to no table in this epoch, and why.
+            creation_problems: source tables whose messages have no table in this epoch → why.
         """
         ...

@@ -244,7 +244,7 @@ class RoundCommitter(Generic[MessagesT]):
         if feed.refuse_other_sources(result.table_plan, counts):
             return True
         self.first_offsets[feed.name] = {}
-        if counts.truncated:
+        if counts.truncation_offsets:
             self.first_offsets[feed.name] = first_counting_offsets(
                 counts,
                 self.tables.source_tables_of(feed.name),
@@ -276,7 +276,7 @@ class RoundCommitter(Generic[MessagesT]):
         properties = _properties(table_output.counts, self.decoded_epoch.source_end, self.durations)
         if pace := feed.pace_text():
             properties[PACE_PROPERTY] = pace
-        for (topic, partition_number), offset in table_output.counts.truncated.items():
+        for (topic, partition_number), offset in table_output.counts.truncation_offsets.items():
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
                 "rows are deleted, and the later ones follow",
@@ -286,7 +286,7 @@ class RoundCommitter(Generic[MessagesT]):
             self.decoded_epoch.epoch,
             table_output.changes,
             properties=properties,
-            truncates=bool(table_output.counts.truncated),
+            truncates=bool(table_output.counts.truncation_offsets),
             basis=result.table_plan.basis,
         )
         files = [file for change in table_output.changes for file in change.written_files]

@@ -54,7 +54,7 @@ class _EpochWork(Generic[MessagesT]):
         lacking_feeds: the tables that need another round.
         creator: creates tables that appear, or None if all messages belong to known tables.
         first_offsets: tables that their source emptied in this epoch → see `TablePlan`.
-        uncreated: source tables whose messages cannot create their table → why.
+        creation_problems: source tables whose messages cannot create their table → why.
         complete_feeds: the tables that have the epoch.
         round_count: number of finished rounds.
     """
@@ -63,7 +63,7 @@ class _EpochWork(Generic[MessagesT]):
     lacking_feeds: list[TableFeed]
     creator: NewcomerCreator | None
     first_offsets: dict[str, Mapping[KafkaPartition, int]] = field(default_factory=dict)
-    uncreated: dict[Origin, str] = field(default_factory=dict)
+    creation_problems: dict[Origin, str] = field(default_factory=dict)
     complete_feeds: list[TableFeed] = field(default_factory=list)
     round_count: int = 0
 
@@ -220,20 +220,20 @@ class RoundRunner(Generic[MessagesT]):
         if (creator := work.creator) is None:
             return ()
         if not output.newcomer_messages.num_rows:
-            if output.unassigned.num_rows:
-                creator.quarantine_unassigned(work.epoch, output.unassigned.sort_by(SOURCE_ORDER))
+            if (records := output.unassigned_records).num_rows:
+                creator.quarantine_unassigned(work.epoch, records.sort_by(SOURCE_ORDER))
             work.creator = None
             return ()
         outcome = creator.create(output.newcomer_messages)
-        work.uncreated.update(outcome.uncreated)
+        work.creation_problems.update(outcome.creation_problems)
         self._open_created(outcome, creator)
         return [feed for feed in outcome.feeds if feed.name not in self.tables.held_by_name]
 
     def _decode_again(self, work: _EpochWork[MessagesT]) -> DecodedEpoch[MessagesT]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
         settings = self.settings
-        if work.creator and work.uncreated:
-            settings = self._settings_of(work.creator, work.uncreated)
+        if work.creator and work.creation_problems:
+            settings = self._settings_of(work.creator, work.creation_problems)
         make_plan = partial(self.plan, _names(work.lacking_feeds), work.first_offsets, settings)
         return self._decode(work.decoded_epoch.source_epoch, make_plan)
 
@@ -322,10 +322,10 @@ class RoundRunner(Generic[MessagesT]):
         self.tables.open(feeds)
 
     def _settings_of(
-        self, creator: NewcomerCreator, uncreated: Mapping[Origin, str]
+        self, creator: NewcomerCreator, problems: Mapping[Origin, str]
     ) -> EpochSettings:
         names = frozenset(self.tables.held_by_name)
-        return self.settings.with_splitter(creator.splitter(self.tables.feeds, names, uncreated))
+        return self.settings.with_splitter(creator.splitter(self.tables.feeds, names, problems))
 
 
 def _names(feeds: Iterable[TableFeed]) -> Collection[str]:

@@ -106,7 +106,7 @@ class SchemaEvolution:
     full_key: Callable[[str], str] = str
     rename_rules: RenameRules | None = None
     _warned_of: set[str] = field(init=False, default_factory=set)
-    _followed: tuple[int, SourceTable] | None = field(init=False, default=None)
+    _followed_versions: tuple[int, SourceTable] | None = field(init=False, default=None)
 
     def follow(
         self, table: FileStoreTable, description: SourceTable | None
@@ -166,21 +166,21 @@ class SchemaEvolution:
             WrongSourceError: a column cannot follow its source, and the rules require an error.
         """
         versions = (table.schema.schema_id, description)
-        if self._followed == versions:
+        if self._followed_versions == versions:
             return []
-        evolved = evolve(table, description, self.evolution_rules)
-        for change in evolved.changes:
+        evolution = evolve(table, description, self.evolution_rules)
+        for change in evolution.changes:
             _LOG.warning("%s follows its source: %s", table.location, change)
-        if evolved.kept_columns and self.evolution_rules.stops_job:
-            kept_columns = "; ".join(evolved.kept_columns)
+        if evolution.kept_columns and self.evolution_rules.stops_job:
+            kept_columns = "; ".join(evolution.kept_columns)
             raise WrongSourceError(
                 f"the source's columns are no longer those of the table: {kept_columns}",
                 where=table.location,
                 fix=f"{_ALTER_FIX}, or choose warn or ignore for narrowed-columns",
             )
-        self._followed = versions if not evolved.changes else None
+        self._followed_versions = versions if not evolution.changes else None
         fix = f"{_ALTER_FIX}, or set {self.full_key(NARROWED_COLUMNS)} = 'ignore'"
-        new_texts = [text for text in evolved.kept_columns if text not in self._warned_of]
+        new_texts = [text for text in evolution.kept_columns if text not in self._warned_of]
         self._warned_of.update(new_texts)
         return [
             *(
@@ -195,6 +195,6 @@ class SchemaEvolution:
                     fix=remark.remedy(self.full_key),
                     is_lasting=True,
                 )
-                for remark in evolved.remarks
+                for remark in evolution.remarks
             ),
         ]

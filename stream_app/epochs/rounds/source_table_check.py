@@ -107,13 +107,13 @@ def verdict_on(
     )
 
 
-def _table_of(topic: str, name: str, names: Iterable[str], preferred: Iterable[str]) -> str:
+def _table_of(topic: str, name: str, names: Iterable[str], preferred_names: Iterable[str]) -> str:
     """Return the source table of records; records without a name belong to their topic's table."""
     if name:
         return name
     tables = [name for name in sorted(names) if name]
     return next(
-        (name for name in tables if name in preferred), (*tables, _nameless_table(topic))[0]
+        (name for name in tables if name in preferred_names), (*tables, _nameless_table(topic))[0]
     )
 
 

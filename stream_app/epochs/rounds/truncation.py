@@ -39,9 +39,9 @@ def first_counting_offsets(
     Raises:
         WrongSourceError: the messages do not determine which rows the TRUNCATE deleted.
     """
-    if not counts.truncated:
+    if not counts.truncation_offsets:
         return {}
-    topics = {*source_tables, *(topic for topic, _ in counts.truncated)}
+    topics = {*source_tables, *(topic for topic, _ in counts.truncation_offsets)}
     names = {name for table_names in source_tables.values() for name in table_names if name}
     read_partitions = {
         kafka_partition for kafka_partition in counts.ends if kafka_partition[0] in topics
@@ -58,8 +58,8 @@ def first_counting_offsets(
             f"its topic has {partition_count} partitions, so the order of its messages is not known"
         )
     else:
-        return counts.truncated
-    (topic, partition_number), offset = min(counts.truncated.items())
+        return counts.truncation_offsets
+    (topic, partition_number), offset = min(counts.truncation_offsets.items())
     raise WrongSourceError(
         "the source table was truncated, and no message shows which rows that has deleted: "
         f"{problem}",

@@ -125,8 +125,8 @@ class TaskAssigner:
 
     def _first_task(self, name: bytes) -> int:
         if name not in self._first_tasks:
-            padded = name + bytes(-len(name) % 4)
-            self._first_tasks[name] = murmur_hash(padded) % self._task_count
+            padded_name = name + bytes(-len(name) % 4)
+            self._first_tasks[name] = murmur_hash(padded_name) % self._task_count
         return self._first_tasks[name]
 
 

@@ -87,7 +87,7 @@ class DecodeCounts:
         has_restored_rows: whether rows took values from older rows, which their messages omit.
         late_change_count: changes that came too late for their place in a history; see
             `mergetree.file_access.HiddenChanges`.
-        truncated: Kafka partition → the offset of its last message that empties the table.
+        truncation_offsets: Kafka partition → the offset of its last message that empties the table.
     """
 
     message_count: int = 0
@@ -105,7 +105,7 @@ class DecodeCounts:
     drift: Mapping[DriftedColumn, RecordSighting] = field(default_factory=dict)
     violations: Mapping[Violation, RecordSighting] = field(default_factory=dict)
     description: SourceTable | None = None
-    truncated: Mapping[KafkaPartition, int] = field(default_factory=dict)
+    truncation_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
     record_counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     other_record_count: int = 0
     refusal: WrongSourceError | None = None
@@ -137,11 +137,11 @@ class DecodeCounts:
             description=merged_source_table(self.description, other.description)
             if self.description and other.description
             else self.description or other.description,
-            truncated={
+            truncation_offsets={
                 kafka_partition: max(
-                    counts.truncated.get(kafka_partition, -1) for counts in (self, other)
+                    counts.truncation_offsets.get(kafka_partition, -1) for counts in (self, other)
                 )
-                for kafka_partition in (*self.truncated, *other.truncated)
+                for kafka_partition in (*self.truncation_offsets, *other.truncation_offsets)
             },
             record_counts=Counter(self.record_counts) + Counter(other.record_counts),
             refusal=self.refusal or other.refusal,
@@ -236,7 +236,7 @@ def counts_of_batch(
             for violation, sighting in decoded_batch.violations.items()
         },
         description=decoded_batch.description,
-        truncated={}
+        truncation_offsets={}
         if decoded_batch.last_truncate is None
         else {kafka_partition: offsets[decoded_batch.last_truncate].as_py()},
         record_counts={(topic, name): count for name, count in decoded_batch.record_counts.items()},

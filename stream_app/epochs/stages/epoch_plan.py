@@ -110,16 +110,16 @@ def _compress(shelf: Shelf) -> bytes:
 
 
 @lru_cache(_SHELVES_KEPT)
-def _unpack_shelf(compressed: bytes) -> Mapping[int, bytes]:
+def _unpack_shelf(compressed_shelf: bytes) -> Mapping[int, bytes]:
     """Unpack a shelf; a worker caches the newest."""
-    shelf: Mapping[int, bytes] = pickle.loads(zlib.decompress(compressed))
+    shelf: Mapping[int, bytes] = pickle.loads(zlib.decompress(compressed_shelf))
     return shelf
 
 
 @lru_cache(_TABLES_KEPT)
-def _unpack_table(packed: bytes) -> tuple[FileStoreTable, Pipeline]:
+def _unpack_table(packed_table: bytes) -> tuple[FileStoreTable, Pipeline]:
     """Unpack a table, without its file system, and its pipeline; a worker caches both."""
-    table, pipeline = pickle.loads(packed)
+    table, pipeline = pickle.loads(packed_table)
     return table, pipeline
 
 
@@ -175,8 +175,8 @@ class _PackedPlans(Mapping[int, TablePlan]):
         if table_index not in self._plans:
             epoch_values = self._epoch_values
             next_sequence_number = epoch_values.next_sequence_numbers[table_index]
-            packed = _unpack_shelf(self._shelves[table_index // _SHELF_TABLES])[table_index]
-            table, pipeline = _unpack_table(packed)
+            packed_table = _unpack_shelf(self._shelves[table_index // _SHELF_TABLES])[table_index]
+            table, pipeline = _unpack_table(packed_table)
             self._plans[table_index] = TablePlan(
                 table=with_file_io(
                     table, epoch_values.file_ios.get(table_index, epoch_values.file_io)
@@ -270,11 +270,13 @@ class EpochPlan:
     settings: EpochSettings
 
     def __reduce__(self) -> Any:
-        packed = ((index, table_plan.pack()) for index, table_plan in self.table_plans.items())
+        packed_tables = (
+            (index, table_plan.pack()) for index, table_plan in self.table_plans.items()
+        )
         shelves = {
             shelf_index: _compress(tuple(shelf))
             for shelf_index, shelf in itertools.groupby(
-                packed, key=lambda table: table[0] // _SHELF_TABLES
+                packed_tables, key=lambda table: table[0] // _SHELF_TABLES
             )
         }
         return _unpack, (shelves, _epoch_values(self.table_plans), self.settings)

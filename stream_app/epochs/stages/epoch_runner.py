@@ -50,7 +50,7 @@ class TableOutput:
     @property
     def is_empty(self) -> bool:
         """Whether the epoch has no output for the table."""
-        has_output = self.changes or self.bad_record_batches or self.counts.truncated
+        has_output = self.changes or self.bad_record_batches or self.counts.truncation_offsets
         return not has_output and self.failure is None
 
     def bad_records(self) -> pa.Table:
@@ -66,13 +66,13 @@ class EpochOutput:
         table_outputs: by the table's index in the plan, without tables for which the epoch has
             nothing.
         newcomer_messages: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
-        unassigned: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
+        unassigned_records: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
         statements: messages that may carry statements of the source; `MESSAGE_SCHEMA`.
     """
 
     table_outputs: Mapping[int, TableOutput]
     newcomer_messages: pa.Table
-    unassigned: pa.Table
+    unassigned_records: pa.Table
     statements: pa.Table
 
     @property
@@ -148,7 +148,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
     """
     table_outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
     newcomer_messages: list[pa.RecordBatch] = []
-    unassigned: list[pa.RecordBatch] = []
+    unassigned_batches: list[pa.RecordBatch] = []
     statements: list[pa.RecordBatch] = []
     for table_index, kind, payload in results:
         if kind == BlockKind.NEWCOMERS:
@@ -158,7 +158,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
             statements.append(messages_of(payload))
             continue
         if table_index == UNREADABLE_INDEX:
-            unassigned.append(bad_records_of(payload))
+            unassigned_batches.append(bad_records_of(payload))
             continue
         table_output = table_outputs[table_index]
         if kind == BlockKind.CHANGES:
@@ -172,7 +172,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
     return EpochOutput(
         table_outputs=table_outputs,
         newcomer_messages=pa.Table.from_batches(newcomer_messages, MESSAGE_SCHEMA),
-        unassigned=pa.Table.from_batches(unassigned, BAD_RECORD_SCHEMA),
+        unassigned_records=pa.Table.from_batches(unassigned_batches, BAD_RECORD_SCHEMA),
         statements=pa.Table.from_batches(statements, MESSAGE_SCHEMA),
     )
 

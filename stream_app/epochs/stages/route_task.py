@@ -90,7 +90,7 @@ class _Router:
         self._clock = clock
         self._start_s = clock.steady_seconds()
         self._read_s = 0.0
-        self._gathered: dict[tuple[int, KafkaPartition], _GatheredRows] = {}
+        self._gathered_rows: dict[tuple[int, KafkaPartition], _GatheredRows] = {}
         self._gathered_bytes = 0
         self._enough_bytes = _WORTHWHILE_BLOCK_BYTES
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
@@ -155,8 +155,8 @@ class _Router:
     ) -> Block:
         """End the work for a table and drop its rows; the other tables continue."""
         self._failed_tables.add(table_index)
-        for key in [key for key in self._gathered if key[0] == table_index]:
-            del self._gathered[key]
+        for key in [key for key in self._gathered_rows if key[0] == table_index]:
+            del self._gathered_rows[key]
         return Block(
             table_index=table_index,
             kind=BlockKind.FAILURE,
@@ -174,7 +174,7 @@ class _Router:
         """Decode messages of a partition for one table; gather the rows, and yield bad records."""
         offsets = messages.column("offset")
         first_offset, last_offset = offsets[0].as_py(), offsets[-1].as_py()
-        gathered_rows = self._gathered.get((table_index, kafka_partition))
+        gathered_rows = self._gathered_rows.get((table_index, kafka_partition))
         assert gathered_rows is None or first_offset >= gathered_rows.last_offset, (
             "a task reads in order of offsets"
         )
@@ -190,7 +190,7 @@ class _Router:
             decoded_batch.bad_records,
         )
         if rows.num_rows:
-            gathered_rows = self._gathered.setdefault(
+            gathered_rows = self._gathered_rows.setdefault(
                 (table_index, kafka_partition), _GatheredRows(first_offset, last_offset)
             )
             gathered_rows.rows.append(rows)
@@ -222,8 +222,8 @@ class _Router:
 
     def _cut_blocks(self) -> Iterator[Block]:
         block_count = 0
-        for table_index, kafka_partition in list(self._gathered):
-            gathered_rows = self._gathered.pop((table_index, kafka_partition), None)
+        for table_index, kafka_partition in list(self._gathered_rows):
+            gathered_rows = self._gathered_rows.pop((table_index, kafka_partition), None)
             if gathered_rows is None:
                 continue  # the table has failed in the meantime
             try:

@@ -106,9 +106,9 @@ class _TableWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *raised: Any) -> None:
+    def __exit__(self, *error_details: Any) -> None:
         with storage_errors(self._table.location):
-            self._stack.__exit__(*raised)
+            self._stack.__exit__(*error_details)
 
     def write_changes(self, blocks: Iterable[TaskBlock]) -> Iterator[TaskResult]:
         """Write changes; pass other blocks on."""

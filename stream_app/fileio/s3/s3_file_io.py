@@ -76,7 +76,7 @@ class S3FileIO:
     has_answered: bool = field(default=False, repr=False, compare=False)
     clock: Clock = field(default_factory=SystemClock, repr=False, compare=False)
     _stores: dict[str, S3Store] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _answered: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    _answered_buckets: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     _key_provider: KeyProvider | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class S3FileIO:
         if self._key_provider is not None:
             with contextlib.suppress(MissingValueError):
                 keys = self._key_provider.current_keys()
-        has_answered = self.has_answered or bool(self._answered)
+        has_answered = self.has_answered or bool(self._answered_buckets)
         return type(self), (replace(self.options, keys=keys), has_answered, self.clock)
 
     def check_atomic_create(self, folder: str) -> None:
@@ -248,13 +248,13 @@ class S3FileIO:
         return True
 
     def _is_known(self, bucket: str) -> bool:
-        return self.has_answered or bucket in self._answered
+        return self.has_answered or bucket in self._answered_buckets
 
     def _note_answer(self, path: str) -> None:
         """Record that the store has answered, so that later requests wait longer for it."""
         bucket, _ = _bucket_and_key(path)
         if not self._is_known(bucket):
-            self._answered.add(bucket)
+            self._answered_buckets.add(bucket)
             self._stores.pop(bucket, None)
 
     def _store_and_key(self, path: str) -> tuple[S3Store, str]:

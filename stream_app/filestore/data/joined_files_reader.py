@@ -88,10 +88,10 @@ class JoinedFilesReader:
         self, group: JoinedFiles, files: Sequence[DataFileMeta], columns: RowType
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of columns that the same files have."""
-        unprojected = self.bucket_files.reader
-        fields = [unprojected.layout_schema.field(name) for name in columns.names]
+        whole_reader = self.bucket_files.reader
+        fields = [whole_reader.layout_schema.field(name) for name in columns.names]
         reader = replace(
-            unprojected, columns=columns, layout_schema=pa.schema(fields), part_filter=None
+            whole_reader, columns=columns, layout_schema=pa.schema(fields), part_filter=None
         )
         if not files:
             for count in _batch_sizes(group.row_count, reader.batch_rows_max):
@@ -126,8 +126,8 @@ class JoinedFilesReader:
         self, group: JoinedFiles, files: Sequence[DataFileMeta], reader: DataFileReader
     ) -> Iterator[pa.RecordBatch]:
         """Yield a column of BLOBs; skip records of older files if a newer file has the row."""
-        with ExitStack() as opened:
-            sources = [opened.enter_context(self._open(file, reader)) for file in files]
+        with ExitStack() as open_files:
+            sources = [open_files.enter_context(self._open(file, reader)) for file in files]
             blob_indexes: dict[int, BlobIndex] = {}
             for file_index, (file, source) in enumerate(zip(files, sources, strict=True)):
                 with reader.errors_at(self.bucket_files.path(file)):

@@ -213,12 +213,12 @@ class LookupCopies:
 
     def _delete(self, folder: Path) -> bool:
         """Rename, then delete: a final name means a whole copy. False: another task deletes it."""
-        renamed = folder.with_name(f"{_UNFINISHED}{folder.name}-{os.getpid()}")
+        renamed_folder = folder.with_name(f"{_UNFINISHED}{folder.name}-{os.getpid()}")
         try:
-            folder.rename(renamed)
+            folder.rename(renamed_folder)
         except OSError:
             return False
-        shutil.rmtree(renamed, ignore_errors=True)
+        shutil.rmtree(renamed_folder, ignore_errors=True)
         return True
 
 

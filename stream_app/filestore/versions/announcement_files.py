@@ -139,11 +139,11 @@ class Announcements(Generic[Announced]):
         names = other_names
         if names is None:
             names = self.file_io.list_names(f"{self.root}/tag")
-        announced = {}
+        announcement_of = {}
         for name in sorted(name for name in names if name.startswith(self.kind.PREFIX)):
             path = self._path(name)
             try:
-                announced[name] = self.kind.decode(self.file_io.read_bytes(path))
+                announcement_of[name] = self.kind.decode(self.file_io.read_bytes(path))
             except FileNotFoundError:  # withdrawn meanwhile
                 continue
             except CorruptFileError as error:
@@ -152,7 +152,7 @@ class Announcements(Generic[Announced]):
                     where=path,
                     fix=f"when no {self.kind.ACTOR} of the table is running, delete the file",
                 ) from error
-        return announced
+        return announcement_of
 
     def withdraw(self, name: str) -> None:
         """Withdraw an announcement, if it exists."""

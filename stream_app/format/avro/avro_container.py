@@ -76,8 +76,8 @@ def _deflate(data: bytes) -> bytes:
 
 
 def _zstd(data: bytes) -> bytes:
-    compressed: bytes = pa.compress(data, codec="zstd", asbytes=True)
-    return compressed
+    compressed_data: bytes = pa.compress(data, codec="zstd", asbytes=True)
+    return compressed_data
 
 
 def _unzstd(data: bytes) -> bytes:
@@ -88,19 +88,19 @@ def _unzstd(data: bytes) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
-    compressed: bytes = pa.compress(data, codec="snappy", asbytes=True)
-    return compressed + zlib.crc32(data).to_bytes(_CRC_BYTES, "big")
+    compressed_data: bytes = pa.compress(data, codec="snappy", asbytes=True)
+    return compressed_data + zlib.crc32(data).to_bytes(_CRC_BYTES, "big")
 
 
 def _unsnappy(data: bytes) -> bytes:
-    compressed, crc = data[:-_CRC_BYTES], int.from_bytes(data[-_CRC_BYTES:], "big")
+    compressed_data, crc = data[:-_CRC_BYTES], int.from_bytes(data[-_CRC_BYTES:], "big")
     # A snappy block begins with its uncompressed length, as a varint.
     length = 0
-    for index, byte in enumerate(compressed):
+    for index, byte in enumerate(compressed_data):
         length |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             break
-    content: bytes = pa.decompress(compressed, length, codec="snappy", asbytes=True)
+    content: bytes = pa.decompress(compressed_data, length, codec="snappy", asbytes=True)
     if zlib.crc32(content) != crc:
         raise ValueError("a block is not what was written: its CRC differs")
     return content

@@ -90,11 +90,11 @@ def text_to_float(values: pa.Array, _: DataType, target_type: DataType) -> pa.Ar
 
 def _plain_float(text: str, target_type: DataType) -> str:
     """Rewrite a text so that Arrow parses it as Java parses the original."""
-    stripped = text.strip(_BLANKS)
-    unsigned = stripped.lstrip("+-") if stripped[1:2] not in ("+", "-") else ""
-    if unsigned in _NAMED_FLOAT:
-        return ("-" if stripped[0] == "-" else "") + _NAMED_FLOAT[unsigned]
-    digits = stripped[:-1] if stripped[-1:] in tuple("fFdD") else stripped
+    stripped_text = text.strip(_BLANKS)
+    unsigned_text = stripped_text.lstrip("+-") if stripped_text[1:2] not in ("+", "-") else ""
+    if unsigned_text in _NAMED_FLOAT:
+        return ("-" if stripped_text[0] == "-" else "") + _NAMED_FLOAT[unsigned_text]
+    digits = stripped_text[:-1] if stripped_text[-1:] in tuple("fFdD") else stripped_text
     if _FLOAT.fullmatch(digits):
         return digits
     if _HEX_FLOAT.fullmatch(digits):
@@ -127,10 +127,14 @@ def _parse_decimal(text: str, target_type: DataType) -> decimal.Decimal | None:
     if value.adjusted() + shift < -target_type.scale - 1:
         return decimal.Decimal(0)
     context = decimal.Context(prec=max(_EXACT.prec, len(value.as_tuple().digits)))
-    rounded = value.scaleb(shift, context).quantize(
+    rounded_value = value.scaleb(shift, context).quantize(
         decimal.Decimal(1).scaleb(-target_type.scale), decimal.ROUND_HALF_UP, context
     )
-    return rounded if rounded.adjusted() < target_type.precision - target_type.scale else None
+    return (
+        rounded_value
+        if rounded_value.adjusted() < target_type.precision - target_type.scale
+        else None
+    )
 
 
 def to_bytes(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:

@@ -157,9 +157,9 @@ def low_words(decimals: pa.Array) -> Int64s:
 
 def _saturate(doubles: Doubles, *, is_long: bool) -> Int64s:
     minimum, maximum = (_LONG_MIN, _LONG_MAX) if is_long else (_INT_MIN, _INT_MAX)
-    truncated = np.trunc(np.where(np.isnan(doubles), 0.0, doubles))
-    is_above, is_below = truncated >= float(maximum), truncated <= float(minimum)
-    integers = np.where(is_above | is_below, 0.0, truncated).astype(np.int64)
+    truncated_values = np.trunc(np.where(np.isnan(doubles), 0.0, doubles))
+    is_above, is_below = truncated_values >= float(maximum), truncated_values <= float(minimum)
+    integers = np.where(is_above | is_below, 0.0, truncated_values).astype(np.int64)
     return np.where(is_above, maximum, np.where(is_below, minimum, integers))
 
 

@@ -65,13 +65,13 @@ def number_to_text(values: pa.Array, stored_type: DataType, target_type: DataTyp
 
 def _decimal_texts(values: pa.Array, scale: int) -> pa.Array:
     """Print decimals without an exponent."""
-    unscaled = pa.Array.from_buffers(
+    unscaled_texts = pa.Array.from_buffers(
         pa.decimal128(38, 0), len(values), values.buffers(), offset=values.offset
     ).cast(pa.string())
     if scale == 0:
-        return unscaled
-    is_negative = pc.starts_with(unscaled, "-")
-    digits = pc.utf8_lpad(pc.utf8_ltrim(unscaled, "-"), scale + 1, "0")
+        return unscaled_texts
+    is_negative = pc.starts_with(unscaled_texts, "-")
+    digits = pc.utf8_lpad(pc.utf8_ltrim(unscaled_texts, "-"), scale + 1, "0")
     plain = pc.binary_join_element_wise(
         pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale), "."
     )
@@ -91,8 +91,10 @@ def _float_texts(values: pa.Array) -> pa.Array:
         # Of these few numbers Java prints two digits where one suffices.
         two_digits = [f"{double:.1e}" for double in doubles[is_imprecise]]
         is_one_digit = pc.match_substring_regex(shortest, "^-?[0-9]e")
-        replaced = pc.replace_with_mask(shortest, pa.array(is_imprecise), pa.array(two_digits))
-        shortest = pc.if_else(is_one_digit, replaced, shortest)
+        corrected_texts = pc.replace_with_mask(
+            shortest, pa.array(is_imprecise), pa.array(two_digits)
+        )
+        shortest = pc.if_else(is_one_digit, corrected_texts, shortest)
     plain = pc.if_else(
         pc.match_substring(shortest, "."), shortest, pc.binary_join_element_wise(shortest, "0", ".")
     )
@@ -133,8 +135,8 @@ def _powers(shortest: pa.Array) -> pa.Array:
     )
     other_digits = pc.if_else(pc.equal(other_digits, ""), "0", other_digits)
     mantissa = pc.binary_join_element_wise(first_digit, other_digits, ".")
-    scaled = pc.binary_join_element_wise(mantissa, pa.array(power).cast(pa.string()), "E")
-    return pc.binary_join_element_wise(regex_group(groups, "sign"), scaled, "")
+    power_texts = pc.binary_join_element_wise(mantissa, pa.array(power).cast(pa.string()), "E")
+    return pc.binary_join_element_wise(regex_group(groups, "sign"), power_texts, "")
 
 
 def date_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:

@@ -187,8 +187,8 @@ def zigzag_varints(data: bytes) -> Int64s:
         raise damaged_file_error("the index of a file of BLOBs is cut off")
     byte_indices = np.arange(len(data_bytes)) - np.repeat(starts, ends - starts + 1)
     bits = (data_bytes & 0x7F).astype(np.uint64) << (7 * byte_indices).astype(np.uint64)
-    packed = np.bitwise_or.reduceat(bits, starts)
-    integers = (packed >> np.uint64(1)) ^ (np.uint64(0) - (packed & np.uint64(1)))
+    zigzag_values = np.bitwise_or.reduceat(bits, starts)
+    integers = (zigzag_values >> np.uint64(1)) ^ (np.uint64(0) - (zigzag_values & np.uint64(1)))
     return integers.view(np.int64)
 
 

@@ -66,9 +66,9 @@ class FilterSize:
         high = (hashes >> np.uint64(32)).astype(np.uint32).view(np.int32)
         factors = np.arange(1, self.hash_count + 1, dtype=np.int32)[:, np.newaxis]
         with np.errstate(over="ignore"):
-            combined = low + factors * high
-        combined = np.where(combined < 0, ~combined, combined)
-        positions: npt.NDArray[np.int32] = combined % np.int32(self.bits)
+            combined_hashes = low + factors * high
+        combined_hashes = np.where(combined_hashes < 0, ~combined_hashes, combined_hashes)
+        positions: npt.NDArray[np.int32] = combined_hashes % np.int32(self.bits)
         return positions
 
 

@@ -215,5 +215,5 @@ def fixed_bytes(values: npt.NDArray[np.generic]) -> pa.Array:
     data = pa.py_buffer(np.ascontiguousarray(values).tobytes())
     if not len(values):
         return pa.array([], pa.binary())
-    fixed = pa.Array.from_buffers(pa.binary(width), len(values), [None, data])
-    return fixed.cast(pa.binary())
+    fixed_values = pa.Array.from_buffers(pa.binary(width), len(values), [None, data])
+    return fixed_values.cast(pa.binary())

@@ -39,13 +39,13 @@ def hash_order(hashes: npt.ArrayLike, *, is_computed: bool) -> npt.NDArray[np.in
     Returns:
         int64 [n].
     """
-    signed = np.asarray(hashes, dtype=np.int64).astype(np.int32)
-    unsigned = signed.view(np.uint32)
-    count, bin_count = len(unsigned), _BINS_MIN
+    signed_hashes = np.asarray(hashes, dtype=np.int64).astype(np.int32)
+    unsigned_hashes = signed_hashes.view(np.uint32)
+    count, bin_count = len(unsigned_hashes), _BINS_MIN
     # `computeIfAbsent` enlarges the map before it adds a key, `put` afterwards.
     while (count - 1 if is_computed else count) > bin_count * 3 // 4:
         bin_count *= 2
-    bin_of = (unsigned ^ unsigned >> np.uint32(16)) & np.uint32(bin_count - 1)
+    bin_of = (unsigned_hashes ^ unsigned_hashes >> np.uint32(16)) & np.uint32(bin_count - 1)
     insertion_order = np.arange(count)
     return np.lexsort((-insertion_order if is_computed else insertion_order, bin_of))
 

@@ -81,10 +81,10 @@ def _mix_rest(state: XxHashes, words_at: Words, starts: Int64s, lengths: Int64s)
     positions = lengths // _STRIPE * _STRIPE
     for _ in range(_STRIPE // _WORD - 1):
         indices = np.flatnonzero(lengths - positions >= _WORD)
-        mixed = state[indices] ^ _round(
+        mixed_hashes = state[indices] ^ _round(
             np.uint64(0), words_at[starts[indices] + positions[indices]]
         )
-        state[indices] = _rotate(mixed, 27) * _P1 + _P4
+        state[indices] = _rotate(mixed_hashes, 27) * _P1 + _P4
         positions[indices] += _WORD
     indices = np.flatnonzero(lengths - positions >= _HALF)
     halves = words_at[starts[indices] + positions[indices]] & np.uint64(0xFFFFFFFF)
@@ -98,8 +98,8 @@ def _mix_rest(state: XxHashes, words_at: Words, starts: Int64s, lengths: Int64s)
 
 
 def _round(lane: XxHashes | np.uint64, words: XxHashes) -> XxHashes:
-    mixed: XxHashes = _rotate(lane + words * _P2, 31) * _P1
-    return mixed
+    mixed_lanes: XxHashes = _rotate(lane + words * _P2, 31) * _P1
+    return mixed_lanes
 
 
 def _rotate(values: XxHashes, bits: int) -> XxHashes:

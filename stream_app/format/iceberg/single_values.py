@@ -59,8 +59,8 @@ def single_value(value: Any, data_type: DataType) -> bytes:
     if data_type.root in BINARY_ROOTS:
         return bytes(value)
     if data_type.root is TypeRoot.DECIMAL:
-        unscaled = unscaled_decimal(value, data_type.scale)
-        return unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
+        unscaled_value = unscaled_decimal(value, data_type.scale)
+        return unscaled_value.to_bytes(unscaled_value.bit_length() // 8 + 1, "big", signed=True)
     return struct.pack(_PACKED[data_type.root], avro_value(value, data_type))
 
 

@@ -150,7 +150,7 @@ def _widen_bounds(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[Colu
 
     The first and the last page are widened to the chunk's bounds.
     """
-    widened = list(stats)
+    widened_stats = list(stats)
     bounded_pages = [
         page for page, page_stats in enumerate(stats) if page_stats.minimum is not None
     ]
@@ -165,8 +165,10 @@ def _widen_bounds(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[Colu
     for page, low, high, lower, upper in zip(
         bounded_pages, lows, highs, lower_bounds, upper_bounds, strict=False
     ):
-        widened[page] = replace(stats[page], minimum=min(low, lower), maximum=max(high, upper))
-    return widened
+        widened_stats[page] = replace(
+            stats[page], minimum=min(low, lower), maximum=max(high, upper)
+        )
+    return widened_stats
 
 
 def stats_of_parts(

@@ -44,8 +44,8 @@ def ranges_of(starts: Int64s, row_count: int, is_wanted: Sequence[bool]) -> list
         starts: the first row of each part, int64 [m].
         row_count: the rows of the row group, where the last part ends.
     """
-    padded = np.concatenate([[False], np.asarray(is_wanted, np.bool_), [False]])
-    range_bounds = np.flatnonzero(padded[1:] != padded[:-1])
+    padded_mask = np.concatenate([[False], np.asarray(is_wanted, np.bool_), [False]])
+    range_bounds = np.flatnonzero(padded_mask[1:] != padded_mask[:-1])
     rows = np.append(starts, row_count)[range_bounds].tolist()
     return [RowRange(*pair) for pair in zip(rows[::2], rows[1::2], strict=True)]
 

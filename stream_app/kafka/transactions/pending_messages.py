@@ -162,9 +162,9 @@ class PendingMessages:
     def unread_ranges(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Return the parts of ranges whose messages have not been added."""
         return [
-            replace(offset_range, start=max(offset_range.start, reached))
+            replace(offset_range, start=max(offset_range.start, reached_offset))
             for offset_range in ranges
-            if (reached := self.reached_offsets.get(offset_range.kafka_partition, 0))
+            if (reached_offset := self.reached_offsets.get(offset_range.kafka_partition, 0))
             < offset_range.end
         ]
 

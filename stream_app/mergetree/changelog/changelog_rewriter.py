@@ -85,9 +85,11 @@ class ChangelogRewriter:
             case Upgrade.RECORD if not (self.writes_changelog or self.drops_moved_deletes):
                 return self.rewriter.upgrade(file, output_level)
             case Upgrade.RECORD:
-                rewritten = self._merge_sections([section], None, output_level, drops_deletes=False)
+                rewrite_result = self._merge_sections(
+                    [section], None, output_level, drops_deletes=False
+                )
                 return WrittenFiles(
-                    self.rewriter.upgrade(file, output_level).added_files, rewritten.changelog
+                    self.rewriter.upgrade(file, output_level).added_files, rewrite_result.changelog
                 )
             case Upgrade.REWRITE:
                 data_writer = self.file_access.data_writer(

@@ -156,13 +156,13 @@ class KeyLookup:
                 batch_keys = keys.batch.slice(key_range.start, len(key_range))
                 key_indices, rows = key_matches(batch_keys, batch, self.layout.key_names)
                 key_indices = key_indices + key_range.start
-                matched = rows_at(batch, rows)
-                if self.ignores_deletes and (is_retract := retract_mask(matched)).any():
-                    matched = rows_at(matched, np.flatnonzero(~is_retract))
+                matched_rows = rows_at(batch, rows)
+                if self.ignores_deletes and (is_retract := retract_mask(matched_rows)).any():
+                    matched_rows = rows_at(matched_rows, np.flatnonzero(~is_retract))
                     key_indices = key_indices[~is_retract]
                 if len(key_indices):
                     indices.append(key_indices + file_range.start)
-                    matched_batches.append(matched)
+                    matched_batches.append(matched_rows)
         if not matched_batches:
             return np.empty(0, np.int64), self.layout.no_rows
         candidates, key_indices = pa.concat_batches(matched_batches), np.concatenate(indices)

@@ -61,12 +61,13 @@ class GroupedChanges:
         plain: the changes, all of which add.
         is_add: bool [changes]; which rows are +I or +U.
         is_restart: bool [changes]; which changes set all columns to their row's values.
-        in_sequence: for each group, which changes are not older than the previous ones: bool
-            [changes].
-        has_sequence: for each group, which rows have a sequence that is not null.
         unmerged_indices: the indices of changes that are alone in their segment, and set all
             columns to their row's values.
         is_removed: bool [segments]; whether the last row removes the whole row.
+        ignores_delete: whether deletes have no effect (``ignore-delete``).
+        has_sequence: for each group, which rows have a sequence that is not null: bool [changes].
+        in_sequence: for each group, which changes are not older than the previous ones: bool
+            [changes].
     """
 
     plain: SegmentChanges
@@ -77,7 +78,7 @@ class GroupedChanges:
     ignores_delete: bool
     has_sequence: Mapping[SequenceGroup, Bools] = field(default_factory=dict)
     in_sequence: Mapping[SequenceGroup, Bools] = field(default_factory=dict)
-    _cached: dict[tuple[SequenceGroup, _OpsOf], SegmentChanges] = field(
+    _changes_of_group: dict[tuple[SequenceGroup, _OpsOf], SegmentChanges] = field(
         init=False, default_factory=dict
     )
 
@@ -98,12 +99,12 @@ class GroupedChanges:
 
     def _group_changes(self, group: SequenceGroup, ops_of: _OpsOf) -> SegmentChanges:
         """Return the changes of a group's columns of one kind, computed once for all of them."""
-        if (group, ops_of) not in self._cached:
+        if (group, ops_of) not in self._changes_of_group:
             ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.is_add)
             if self.ignores_delete:
                 ops[~self.is_add] = ChangeOp.SKIP
-            self._cached[group, ops_of] = self._changes(ops)
-        return self._cached[group, ops_of]
+            self._changes_of_group[group, ops_of] = self._changes(ops)
+        return self._changes_of_group[group, ops_of]
 
     def _changes(self, ops: _ChangeOps) -> SegmentChanges:
         ops[self.is_restart] = ChangeOp.SET
@@ -304,15 +305,15 @@ class PartialUpdate:
         if not self.rules.groups:
             changes, is_removed = self._changes(keys, kinds)
             return {name: fold_column(column(name), changes, _NEWEST) for name in names}, is_removed
-        grouped = grouped_changes(keys, kinds, self.rules)
+        group_changes = grouped_changes(keys, kinds, self.rules)
         values = {}
         for name in names:
             if name in self.rules.group_of:
                 group, aggregate = self.rules.group_of[name], self.rules.aggregates.get(name)
-                values[name] = grouped.value(column(name), name, group, aggregate)
+                values[name] = group_changes.value(column(name), name, group, aggregate)
             else:
-                values[name] = fold_column(column(name), grouped.ungrouped, _NEWEST)
-        return values, grouped.is_removed
+                values[name] = fold_column(column(name), group_changes.ungrouped, _NEWEST)
+        return values, group_changes.is_removed
 
     def _changes(
         self, keys: KeySegments, kinds: npt.NDArray[np.int8]
@@ -332,5 +333,5 @@ class PartialUpdate:
 
 
 def _value_names(layout: KeyValueLayout) -> list[str]:
-    excluded = {SEQUENCE_NUMBER, VALUE_KIND, *layout.key_names, *layout.constant_names}
-    return [name for name in layout.schema.names if name not in excluded]
+    other_names = {SEQUENCE_NUMBER, VALUE_KIND, *layout.key_names, *layout.constant_names}
+    return [name for name in layout.schema.names if name not in other_names]

@@ -53,14 +53,14 @@ class SortBufferWriteBuffer:
     spillable: bool = True
     spill_limit: int | None = None
     spill_parent: str | None = None
-    _gathered: list[pa.RecordBatch] = field(init=False, default_factory=list)
+    _gathered_batches: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _gathered_bytes: int = field(init=False, default=0)
     _chunks: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _chunk_bytes: int = field(init=False, default=0)
-    _spilled: SpilledRuns = field(init=False)
+    _spilled_runs: SpilledRuns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._spilled = self._new_runs()
+        self._spilled_runs = self._new_runs()
 
     def _new_runs(self) -> SpilledRuns:
         return SpilledRuns(
@@ -76,14 +76,16 @@ class SortBufferWriteBuffer:
 
         The buffer must not have spilled.
         """
-        assert not self._spilled.count, "rows on local disk cannot be widened"
+        assert not self._spilled_runs.count, "rows on local disk cannot be widened"
         self.layout = layout
         schema = layout.schema
-        self._gathered = [with_further_columns(batch, schema) for batch in self._gathered]
+        self._gathered_batches = [
+            with_further_columns(batch, schema) for batch in self._gathered_batches
+        ]
         self._chunks = [with_further_columns(batch, schema) for batch in self._chunks]
-        self._gathered_bytes = sum(batch.nbytes for batch in self._gathered)
+        self._gathered_bytes = sum(batch.nbytes for batch in self._gathered_batches)
         self._chunk_bytes = sum(batch.nbytes for batch in self._chunks)
-        self._spilled = self._new_runs()
+        self._spilled_runs = self._new_runs()
 
     def cut(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield pieces of a batch that are small enough for `put`, in order."""
@@ -109,15 +111,15 @@ class SortBufferWriteBuffer:
                 f"one record takes {size} bytes, the write buffer has {self.memory_limit}",
                 fix="raise the table option 'write-buffer-size'",
             )
-        if self._gathered and self._gathered_bytes + size > self._chunk_limit:
+        if self._gathered_batches and self._gathered_bytes + size > self._chunk_limit:
             self._end_chunk()
-        self._gathered.append(piece)
+        self._gathered_batches.append(piece)
         self._gathered_bytes += size
 
     @property
     def is_empty(self) -> bool:
         """Whether the buffer has no rows."""
-        return not (self._gathered or self._chunks or self._spilled.count)
+        return not (self._gathered_batches or self._chunks or self._spilled_runs.count)
 
     @property
     def is_full(self) -> bool:
@@ -128,17 +130,17 @@ class SortBufferWriteBuffer:
     @property
     def spilled_bytes(self) -> int:
         """Bytes on local disk."""
-        return self._spilled.size
+        return self._spilled_runs.size
 
     def drain(self) -> Iterator[MergeWindow]:
         """Yield all rows in windows in key order, and leave the buffer empty."""
-        if not self._chunks and not self._spilled.count:
-            if self._gathered:
+        if not self._chunks and not self._spilled_runs.count:
+            if self._gathered_batches:
                 yield sorted_window(self._take_gathered(), self.layout)
             return
-        if self._gathered:
+        if self._gathered_batches:
             self._keep_chunk(self._sort(self._take_gathered()))
-        runs = [*self._spilled.read(), *self._chunk_runs()]
+        runs = [*self._spilled_runs.read(), *self._chunk_runs()]
         try:
             yield from merge_windows(runs, self.layout)
         finally:
@@ -146,9 +148,9 @@ class SortBufferWriteBuffer:
 
     def close(self) -> None:
         """Drop all rows and spill files."""
-        self._gathered, self._gathered_bytes = [], 0
+        self._gathered_batches, self._gathered_bytes = [], 0
         self._chunks, self._chunk_bytes = [], 0
-        self._spilled.close()
+        self._spilled_runs.close()
 
     @property
     def _chunk_limit(self) -> int:
@@ -159,21 +161,21 @@ class SortBufferWriteBuffer:
         return max(1, self.memory_limit // PIECES_PER_BUFFER)
 
     def _may_spill(self) -> bool:
-        return self.spillable and self._spilled.has_room(self._chunk_bytes)
+        return self.spillable and self._spilled_runs.has_room(self._chunk_bytes)
 
     def _end_chunk(self) -> None:
         chunk = self._sort(self._take_gathered())
         if chunk.nbytes < self._chunk_limit // 2 and self.chunk_merge is not None:
             # If few keys change often, the merged chunks would be many and small.
-            self._gathered, self._gathered_bytes = [chunk], chunk.nbytes
+            self._gathered_batches, self._gathered_bytes = [chunk], chunk.nbytes
             return
         self._keep_chunk(chunk)
         if self._chunk_bytes >= CHUNKS_HELD_MAX * self._chunk_limit and self._may_spill():
-            self._spilled.add(self._chunk_runs())
+            self._spilled_runs.add(self._chunk_runs())
 
     def _take_gathered(self) -> pa.RecordBatch:
-        batches = self._gathered
-        self._gathered, self._gathered_bytes = [], 0
+        batches = self._gathered_batches
+        self._gathered_batches, self._gathered_bytes = [], 0
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
     def _sort(self, batch: pa.RecordBatch) -> pa.RecordBatch:

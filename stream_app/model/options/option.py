@@ -69,10 +69,10 @@ def parse_retention_ms(text: str) -> int:
     return duration_ms
 
 
-def _with_unit(text: str, units: Mapping[str, int], expected: str) -> int:
+def _with_unit(text: str, units: Mapping[str, int], expected_text: str) -> int:
     match = re.fullmatch(r"\s*([0-9]+)\s*([a-z]*)\s*", text.lower())
     if not match or match[2] not in units:
-        raise ValueError(f"is not {expected}")
+        raise ValueError(f"is not {expected_text}")
     value = int(match[1]) * units[match[2]]
     if value > _LONG_MAX:
         raise ValueError("is too large")

@@ -1,6 +1,6 @@
 """Declares the table options of tags.
 
-Keys and defaults are Paimon's (1.4, `CoreOptions.java`). core_options parses them.
+Keys and defaults are Paimon's (1.4, `CoreOptions.java`). `core_options` parses them.
 """
 
 from __future__ import annotations

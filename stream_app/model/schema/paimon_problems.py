@@ -150,14 +150,14 @@ def _expiry_problems(
 def _retention_problems(options: Mapping[str, str]) -> Iterator[str]:
     core = CoreOptions(options)
     snapshot_bounds = core[SNAPSHOT_NUM_RETAINED_MIN], core[SNAPSHOT_NUM_RETAINED_MAX]
-    configured = core[CHANGELOG_NUM_RETAINED_MIN], core[CHANGELOG_NUM_RETAINED_MAX]
+    configured_bounds = core[CHANGELOG_NUM_RETAINED_MIN], core[CHANGELOG_NUM_RETAINED_MAX]
     changelog_bounds = [
         snapshot_bound if bound is None else bound
-        for bound, snapshot_bound in zip(configured, snapshot_bounds, strict=True)
+        for bound, snapshot_bound in zip(configured_bounds, snapshot_bounds, strict=True)
     ]
     for prefix, bounds in {"snapshot": snapshot_bounds, "changelog": changelog_bounds}.items():
         minimum, maximum = bounds
-        is_same_problem = prefix == "changelog" and configured == (None, None)
+        is_same_problem = prefix == "changelog" and configured_bounds == (None, None)
         if minimum > maximum and not is_same_problem:
             yield (
                 f"{prefix}.num-retained.min, {minimum}, is above {prefix}.num-retained.max, "
@@ -193,12 +193,12 @@ class _Start:
     """The options that belong to one mode of ``scan.mode``.
 
     Attributes:
-        required: options of which exactly one is required; empty: none is required.
-        forbidden: options that are not allowed.
+        required_keys: options of which exactly one is required; empty: none is required.
+        forbidden_keys: options that are not allowed.
     """
 
-    required: tuple[str, ...]
-    forbidden: tuple[str, ...]
+    required_keys: tuple[str, ...]
+    forbidden_keys: tuple[str, ...]
 
 
 _STARTS = {
@@ -217,13 +217,14 @@ def _scan_problems(options: Mapping[str, str]) -> Iterator[str]:
         modes = (_DEFAULT_BY[key] for key in _DEFAULT_BY if _sets_option(options, key))
         mode = next(modes, "latest-full")
     start = _STARTS.get(mode, _OTHER_START)
-    keys = [key for key in start.required if _sets_option(options, key)]
-    if start.required and len(keys) != 1:
-        quantifier = "one of " if len(start.required) > 1 else ""
-        yield f"scan.mode {mode} needs {quantifier}{', '.join(start.required)}, and has {len(keys)}"
+    keys = [key for key in start.required_keys if _sets_option(options, key)]
+    if start.required_keys and len(keys) != 1:
+        quantifier = "one of " if len(start.required_keys) > 1 else ""
+        key_list = ", ".join(start.required_keys)
+        yield f"scan.mode {mode} needs {quantifier}{key_list}, and has {len(keys)}"
     yield from (
         f"scan.mode {mode} does not go with {key}: leave one of them out"
-        for key in start.forbidden
+        for key in start.forbidden_keys
         if _sets_option(options, key)
     )
 

@@ -84,7 +84,7 @@ def is_tables_own(key: str) -> bool:
 
 
 def option_differences(
-    schema: TableSchema, configured: Mapping[str, str]
+    schema: TableSchema, configured_options: Mapping[str, str]
 ) -> list[OptionDifference]:
     """Return the contradictions between a configuration and the table.
 
@@ -93,7 +93,7 @@ def option_differences(
     """
     options = schema.options
     differences = []
-    for key, value in configured.items():
+    for key, value in configured_options.items():
         if not is_tables_own(key) or _has_same_meaning(schema, key, value):
             continue
         option = option_named(key)
@@ -107,15 +107,15 @@ def option_differences(
 
 def _has_same_meaning(schema: TableSchema, key: str, value: str) -> bool:
     """Return whether a configured value has the meaning of the table's effective value."""
-    options, configured = schema.options, {key: value}
+    options, configured_options = schema.options, {key: value}
     if (option := option_named(key)) is BUCKET_KEY:
-        return schema.bucket_keys == CoreOptions(configured).columns(BUCKET_KEY)
+        return schema.bucket_keys == CoreOptions(configured_options).columns(BUCKET_KEY)
     if option is SEQUENCE_FIELD:
-        return schema.sequence_fields == CoreOptions(configured).columns(SEQUENCE_FIELD)
+        return schema.sequence_fields == CoreOptions(configured_options).columns(SEQUENCE_FIELD)
     if option is not None:
-        return bool(option.read(options) == option.read(configured))
+        return bool(option.read(options) == option.read(configured_options))
     if key.startswith(COLUMN_PREFIX):
-        return _column_rule(options, key) == _column_rule({**options, **configured}, key)
+        return _column_rule(options, key) == _column_rule({**options, **configured_options}, key)
     if CORE_KEYS.get(key) is BOOLEAN:  # all default to false
         return is_on(options, key) == is_true(value)
     return options.get(key) == value
@@ -133,9 +133,11 @@ def _column_rule(options: Mapping[str, str], key: str) -> object:
     return options.get(key) if option is None else option.of(column).read(options)
 
 
-def with_configured(options: Mapping[str, str], configured: Mapping[str, str]) -> dict[str, str]:
+def with_configured(
+    options: Mapping[str, str], configured_options: Mapping[str, str]
+) -> dict[str, str]:
     """Return a job's options: configured ones override those that others than the table may set."""
     return {
         **options,
-        **{key: value for key, value in configured.items() if not is_tables_own(key)},
+        **{key: value for key, value in configured_options.items() if not is_tables_own(key)},
     }

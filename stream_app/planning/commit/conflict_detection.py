@@ -195,8 +195,8 @@ def _key_range_conflicts(
             levels.setdefault(where, []).append(entry)
     conflicts = []
     for (_, bucket, level), members in levels.items():
-        ordered = sorted(members, key=lambda entry: key_of(entry.file.min_key))
-        for left, right in pairwise(ordered):
+        ordered_entries = sorted(members, key=lambda entry: key_of(entry.file.min_key))
+        for left, right in pairwise(ordered_entries):
             if key_of(left.file.max_key) < key_of(right.file.min_key):
                 continue
             change, live_entry = (

@@ -30,7 +30,7 @@ class RecordingSnapshot:
     """A snapshot, and the newest epochs that it records by commit user; None if it records none."""
 
     snapshot: Snapshot
-    recorded: Mapping[str, JobEpoch] | None
+    recorded_epochs: Mapping[str, JobEpoch] | None
 
 
 def epochs_of(recordings: Iterable[RecordingSnapshot]) -> dict[str, JobEpoch]:
@@ -38,8 +38,8 @@ def epochs_of(recordings: Iterable[RecordingSnapshot]) -> dict[str, JobEpoch]:
     epochs: dict[str, JobEpoch] = {}
     for recording in recordings:
         snapshot = recording.snapshot
-        if recording.recorded is not None:
-            return {**recording.recorded, **epochs}
+        if recording.recorded_epochs is not None:
+            return {**recording.recorded_epochs, **epochs}
         if _ends_epoch(snapshot):
             epochs.setdefault(snapshot.commit_user, _own_epoch(snapshot))
     return epochs
@@ -52,7 +52,7 @@ def epoch_of_user(commit_user: str, recordings: Iterable[RecordingSnapshot]) -> 
     """
     numbered_epoch: JobEpoch | None = None
     for recording in recordings:
-        snapshot, epoch = recording.snapshot, (recording.recorded or {}).get(commit_user)
+        snapshot, epoch = recording.snapshot, (recording.recorded_epochs or {}).get(commit_user)
         if snapshot.commit_user == commit_user and epoch is None:
             own_epoch = _own_epoch(snapshot)
             if _ends_epoch(snapshot):
@@ -84,7 +84,7 @@ def earliest_needed_snapshot_id(recordings: Iterable[RecordingSnapshot], now_ms:
     """
     needed_id, seen_users = None, set[str]()
     for index, recording in enumerate(recordings):
-        snapshot, recorded_epochs = recording.snapshot, recording.recorded
+        snapshot, recorded_epochs = recording.snapshot, recording.recorded_epochs
         if index == 0:
             now_ms = min(now_ms, snapshot.time_ms)
         is_last = recorded_epochs is not None

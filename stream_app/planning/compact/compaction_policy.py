@@ -61,8 +61,8 @@ class BucketSizes:
     def flush_count(self) -> int:
         """The bucket's size in flushes, as a power of two from 16 on."""
         ratio = self.size / max(1, self.flush_size)
-        rounded: int = 2 ** round(math.log2(max(1.0, ratio)))
-        return max(FLUSHES_MIN, min(FLUSHES_MAX, rounded))
+        rounded_count: int = 2 ** round(math.log2(max(1.0, ratio)))
+        return max(FLUSHES_MIN, min(FLUSHES_MAX, rounded_count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class PolicyChoice:
 
     Attributes:
         stop_trigger: the number of sorted runs beyond which writes wait.
-        simulated: the bucket in the simulation.
+        simulated_bucket: the bucket in the simulation.
         write_amplification, write_amplification_before: the bytes written for each byte of a flush,
             with these rules and with the table's.
     """
@@ -99,13 +99,13 @@ class PolicyChoice:
     sizes: BucketSizes
     write_amplification: float
     write_amplification_before: float
-    simulated: SimulatedBucket
+    simulated_bucket: SimulatedBucket
     fixed_rules: FixedRules = FixedRules()
 
     def text(self) -> str:
         """Return the choice and its reason in one line."""
         sizes, rules = self.sizes, self.rules
-        fixed = [
+        fixed_names = [
             name
             for name, is_fixed in (
                 ("trigger", self.fixed_rules.fixes_trigger),
@@ -126,7 +126,7 @@ class PolicyChoice:
             f"flushes of {_bytes_text(sizes.flush_size)}, writes each byte "
             f"{_times_text(self.write_amplification)} × instead of "
             f"{_times_text(self.write_amplification_before)} ×"
-            + (f"; the table's options set the {', the '.join(fixed)}" if fixed else "")
+            + (f"; the table's options set the {', the '.join(fixed_names)}" if fixed_names else "")
         )
 
 
@@ -172,7 +172,7 @@ def choose_rules(
         sizes=sizes,
         write_amplification=amplification(rules),
         write_amplification_before=amplification(late_rules),
-        simulated=SimulatedBucket(rules, sizes.num_levels, sizes.flush_count),
+        simulated_bucket=SimulatedBucket(rules, sizes.num_levels, sizes.flush_count),
         fixed_rules=fixed_rules,
     )
 

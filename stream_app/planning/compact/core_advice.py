@@ -22,8 +22,8 @@ class CoreAdvice:
         cores: the cores on which they may run.
         cores_needed: the cores that they keep busy at the present pace.
         interval_s: the seconds from epoch to epoch.
-        length_factor: the factor by which epochs must be longer; 1: the cores suffice; None: none
-            of `LENGTH_FACTORS` helps.
+        length_factor: the factor by which epochs must be longer. It is 1 if the cores suffice, and
+            None if no factor of `LENGTH_FACTORS` helps.
     """
 
     cores: int

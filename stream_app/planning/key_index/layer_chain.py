@@ -40,7 +40,7 @@ def newest_chain(
 ) -> list[LayerSpan]:
     """Return the spans of the newest state's layers, lowest first; empty without a state.
 
-    Of several chains to a version the shortest counts, which was merged last.
+    Of several chains to one version, the shortest counts, because its layers were merged last.
 
     Args:
         spans: the spans of all existing layers.

@@ -83,7 +83,7 @@ def renames_in_new_table(
         for pair in table.pairs
     }
     present_names = {name.lower() for renames in table_renames for name in renames.present}
-    renamed: dict[str, str] = {}
+    names_in_new_table: dict[str, str] = {}
     for name in original_names.keys() - present_names:
         passed_names, last_name = {name}, name
         while (
@@ -96,8 +96,8 @@ def renames_in_new_table(
             and last_name in original_names
             and original_names[last_name] not in keys
         ):
-            renamed[original_names[name]] = original_names[last_name]
-    return renamed
+            names_in_new_table[original_names[name]] = original_names[last_name]
+    return names_in_new_table
 
 
 def options_of_renamed(aliases: Mapping[str, str]) -> dict[str, str]:
@@ -180,13 +180,15 @@ class _NameSearch:
         return self._last_name(name, self._old_names)
 
     def _last_name(self, name: str, name_steps: Mapping[str, str]) -> str | None:
-        lowered = name.lower()
-        passed_names = {lowered}
-        while (next_name := name_steps.get(lowered)) is not None and next_name not in passed_names:
-            lowered = next_name
-            passed_names.add(lowered)
-            if lowered in self._names:
-                return self._names[lowered]
+        lower_name = name.lower()
+        passed_names = {lower_name}
+        while (
+            next_name := name_steps.get(lower_name)
+        ) is not None and next_name not in passed_names:
+            lower_name = next_name
+            passed_names.add(lower_name)
+            if lower_name in self._names:
+                return self._names[lower_name]
         return None
 
     def _unclear_names(self) -> RenameDecision | None:

@@ -183,9 +183,9 @@ def evolution(
         if name in made_from:  # rule 6
             kept_columns.append(KeptColumn(name, None, data_type, "the job makes one of that name"))
         elif column is not None:
-            followed = _follow(schema, column, source_column, options)
-            changes += followed.changes
-            kept_columns += followed.kept_columns
+            column_evolution = _follow(schema, column, source_column, options)
+            changes += column_evolution.changes
+            kept_columns += column_evolution.kept_columns
         elif name in RESERVED_NAMES or name.startswith(KEY_PREFIX):
             kept_columns.append(KeptColumn(name, None, data_type, "Paimon reserves the name"))
         else:  # rule 1
@@ -271,8 +271,8 @@ def _reason_kept(schema: TableSchema, column: DataField, merged_type: MergedType
         case MergeKind.INCOMPATIBLE:
             return "no type of the column's kind holds the values of both"
         case MergeKind.WIDENED:
-            fixed = {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
-            if column.name in fixed:
+            fixed_names = {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
+            if column.name in fixed_names:
                 return "columns of a key keep their types"
             return iceberg_change_problem(column.data_type, merged_type.data_type, schema.options)
 

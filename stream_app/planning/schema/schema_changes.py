@@ -24,7 +24,7 @@ class MoveType(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnPosition:
-    """A position among the columns; BEFORE and AFTER have a neighbour."""
+    """A column's new place among the columns; with BEFORE and AFTER, beside its `neighbour`."""
 
     move_type: MoveType
     neighbour: str = ""

@@ -61,7 +61,7 @@ def _sources(rules: SyncRules, name: str) -> Iterator[_Source]:
 
 def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
     """Yield the source tables that become the table by prefixes and suffixes."""
-    mapped = {source.lower() for source in rules.table_mapping}
+    mapped_names = {source.lower() for source in rules.table_mapping}
     affixes: dict[str | None, tuple[str, str]] = {None: (rules.table_prefix, rules.table_suffix)}
     prefixes, suffixes = map(by_lower_case, (rules.table_prefix_db, rules.table_suffix_db))
     for database in sorted({*prefixes, *suffixes}):
@@ -71,7 +71,7 @@ def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
         )
     for only_database, (prefix, suffix) in affixes.items():
         inner = name[len(prefix) : len(name) - len(suffix)]
-        if not inner or f"{prefix}{inner}{suffix}" != name or inner.lower() in mapped:
+        if not inner or f"{prefix}{inner}{suffix}" != name or inner.lower() in mapped_names:
             continue
         for source in _own_names(rules, inner, is_cased=rules.case_sensitive):
             if rules.merge_shards:

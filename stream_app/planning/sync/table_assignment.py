@@ -60,7 +60,7 @@ class Assignment:
     Attributes:
         table_indices: name of a table → its index in the job.
         targets: known source table → the name of its table.
-        refused: source table → why its table could not be created.
+        refusal_reasons: source table → why its table could not be created.
         reported_ghosts: ghost tables of online schema changes that the driver has reported.
         held_tables: the names of tables that cannot be created for now, whose messages the job
             leaves in the topic.
@@ -70,14 +70,14 @@ class Assignment:
     rules: SyncRules
     table_indices: Mapping[str, int] = field(default_factory=dict)
     targets: Mapping[Origin, str] = field(default_factory=dict)
-    refused: Mapping[Origin, str] = field(default_factory=dict)
+    refusal_reasons: Mapping[Origin, str] = field(default_factory=dict)
     reported_ghosts: frozenset[Origin] = frozenset()
     held_tables: frozenset[str] = frozenset()
     full_reason: str = ""
 
     def __call__(self, origin: Origin) -> TableChoice:
         """Return the table that gets the messages of a source table."""
-        if (reason := self.refused.get(origin)) is not None:
+        if (reason := self.refusal_reasons.get(origin)) is not None:
             return reason
         name = self.targets.get(origin)
         if name is None:

@@ -70,8 +70,10 @@ class SyncRules:
         """Return the table's name by the mapping, else the database's, else the general affixes."""
         own_name = self._own_name(origin)
         for known_name in (str(origin), own_name):
-            if (mapped := by_lower_case(self.table_mapping).get(known_name.lower())) is not None:
-                return self._in_its_case(mapped)
+            if (
+                mapped_name := by_lower_case(self.table_mapping).get(known_name.lower())
+            ) is not None:
+                return self._in_its_case(mapped_name)
         database = origin.database.lower()
         prefix = by_lower_case(self.table_prefix_db).get(database, self.table_prefix)
         suffix = by_lower_case(self.table_suffix_db).get(database, self.table_suffix)

@@ -95,9 +95,9 @@ def _expression(formatter: str) -> re.Pattern[str]:
     parts: list[str] = []
     names: set[str] = set()
     for token in _TOKEN.finditer(formatter):
-        text, quoted, letter = token[0], token[1], token[2]
-        if quoted is not None:
-            parts.append(re.escape(quoted.replace("''", "'") or "'"))
+        text, quoted_text, letter = token[0], token[1], token[2]
+        if quoted_text is not None:
+            parts.append(re.escape(quoted_text.replace("''", "'") or "'"))
         elif letter is None:
             parts.append(re.escape(text))
         else:

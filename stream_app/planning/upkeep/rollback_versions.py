@@ -16,7 +16,7 @@ class RollbackVersions:
     """The versions that a rollback deletes and changes.
 
     Attributes:
-        snapshot_ids, changelog_ids: the ids in the order of deletion, the newest first.
+        snapshot_ids, changelog_ids: the ids in the order of deletion, the latest first.
         tag_names: the names in the same order.
         is_restored: whether the target's snapshot has expired, so that its file is restored.
         consumers: the consumers that are ahead of the target.

@@ -103,7 +103,7 @@ def stop_on_signals(spark: SparkSession, stop_requested: threading.Event) -> Non
     java = jvm(spark)
     stop = _StopHandler(stop_requested, java)
     for signal_number in SIGNALS:
-        signal.signal(signal_number, lambda received, _: stop.on_signal(received))
+        signal.signal(signal_number, lambda signal_received, _: stop.on_signal(signal_received))
     let_java_call(spark)
     jvm_signals = java.sun.misc
     for signal_number in SIGNALS:

@@ -73,11 +73,11 @@ def without_archives(path: list[str]) -> list[str]:
     path = [entry for entry in path if not _is_spark_jar(entry)]
     archives = [entry for entry in path if _is_spark_zip(entry)]
     remaining_path = [entry for entry in path if entry not in archives]
-    installed = PathFinder.find_spec("pyspark", remaining_path)
-    if installed is None or installed.origin is None:
+    installed_spec = PathFinder.find_spec("pyspark", remaining_path)
+    if installed_spec is None or installed_spec.origin is None:
         return path
     # A zip …/pyspark/python/lib/pyspark.zip holds what is in …/pyspark itself.
-    home = Path(installed.origin).resolve().parent
+    home = Path(installed_spec.origin).resolve().parent
     return (
         remaining_path if all(home in Path(entry).resolve().parents for entry in archives) else path
     )

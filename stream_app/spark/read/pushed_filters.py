@@ -147,10 +147,10 @@ def _exact_decimal(value: Decimal, data_type: DataType) -> Decimal | None:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or -exponent > data_type.scale:
         return None
-    unscaled = int("".join(map(str, digits))) * 10 ** (data_type.scale + exponent)
-    if unscaled >= 10**data_type.precision:
+    unscaled_value = int("".join(map(str, digits))) * 10 ** (data_type.scale + exponent)
+    if unscaled_value >= 10**data_type.precision:
         return None
-    return scaled_decimal(-unscaled if sign else unscaled, data_type.scale)
+    return scaled_decimal(-unscaled_value if sign else unscaled_value, data_type.scale)
 
 
 def _nanos(value: datetime.datetime, data_type: DataType) -> int | None:

@@ -49,7 +49,7 @@ _SHOWN_BYTES = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonLinesSource:
-    """The folder to read; the attributes are explained at `[source]` of the configuration."""
+    """The folder to read. The section `[source]` of the configuration explains the attributes."""
 
     path: str
     max_files_per_trigger: int | None = None

@@ -188,7 +188,7 @@ class TopicStream:
     _error: BaseException | None = field(init=False, default=None)
     _new_progress: list[SourceProgress] = field(init=False, default_factory=list)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
-    _lost: set[str] = field(init=False, default_factory=set)
+    _lost_texts: set[str] = field(init=False, default_factory=set)
 
     def start(self) -> None:
         """See `Stream.start`."""
@@ -340,7 +340,7 @@ class TopicStream:
         deadline_s = self.clock.steady_seconds() + self.patience_s
         while (
             lost_texts := vanished_partitions(start_offsets, newest_offsets)
-        ) and not self._lost.issuperset(lost_texts):
+        ) and not self._lost_texts.issuperset(lost_texts):
             if self._stop_requested.wait(_ASK_AGAIN_S):
                 raise StoppedError("the job is stopping")
             if self.clock.steady_seconds() < deadline_s:
@@ -354,7 +354,7 @@ class TopicStream:
                     "or source.topic-pattern still matches its whole name; to continue without it, "
                     "set source.fail-on-data-loss = false",
                 )
-            self._lost.update(lost_texts)
+            self._lost_texts.update(lost_texts)
             _LOG.warning("%s; the job continues without it", "; ".join(lost_texts))
         return newest_offsets
 

@@ -37,12 +37,12 @@ class VersionChanges:
     """A snapshot or long-lived changelog with readable changes.
 
     Attributes:
-        unrecorded: the reason why its changes were not recorded; else empty.
+        reason_unrecorded: the reason why its changes were not recorded; else empty.
         producer: the ``changelog-producer`` of its schema.
     """
 
     snapshot_id: int
-    unrecorded: str
+    reason_unrecorded: str
     producer: str
 
 
@@ -79,12 +79,12 @@ def replay_range(
     if not version_changes:
         return "there are no snapshots"
     last_version = version_changes[-1]
-    if last_version.unrecorded:
-        return f"snapshot {last_version.snapshot_id} {last_version.unrecorded}"
+    if last_version.reason_unrecorded:
+        return f"snapshot {last_version.snapshot_id} {last_version.reason_unrecorded}"
     first_version = last_version
     for version in reversed(version_changes[:-1]):
         is_next = version.snapshot_id + 1 == first_version.snapshot_id
-        if not is_next or version.unrecorded or version.producer != last_version.producer:
+        if not is_next or version.reason_unrecorded or version.producer != last_version.producer:
             break
         first_version = version
     base_min = first_version.snapshot_id - 1
@@ -207,8 +207,8 @@ class ChangelogReplay:
         scan = FileStoreScan(self.table)
         # A change is recorded when its row leaves bucket-postpone.
         if self.table.kind_traits.postpones and not self.producer.writes_changelog:
-            moved = (entry for entry in scan.delta(snapshot) if entry.bucket != POSTPONED)
-            return [entry for entry in moved if entry.file.level == 0]
+            bucket_entries = (entry for entry in scan.delta(snapshot) if entry.bucket != POSTPONED)
+            return [entry for entry in bucket_entries if entry.file.level == 0]
         match follow_up(
             snapshot, has_changelog=self.producer.writes_changelog, reads_overwrites=False
         ):
@@ -298,7 +298,7 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
         [
             VersionChanges(
                 snapshot_id=snapshot_id,
-                unrecorded=_reason_unrecorded(
+                reason_unrecorded=_reason_unrecorded(
                     table, snapshot, by_kind, producer_traits(producers[snapshot_id])
                 ),
                 producer=producers[snapshot_id],

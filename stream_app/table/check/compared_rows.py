@@ -199,7 +199,7 @@ class SnapshotRows:
 
 def rows_by_key(
     table_rows: SnapshotRows,
-    compared: FileStoreTable,
+    compared_table: FileStoreTable,
     folder: str,
     left_out_keys: pa.RecordBatch | None,
 ) -> RowsOnDisk:
@@ -208,8 +208,8 @@ def rows_by_key(
     Args:
         left_out_keys: keys whose rows are left out; None: all rows are distributed.
     """
-    rows_on_disk = RowsOnDisk(compared, folder)
-    assigner = bucket_assigner(compared)
+    rows_on_disk = RowsOnDisk(compared_table, folder)
+    assigner = bucket_assigner(compared_table)
     batches: list[pa.RecordBatch] = []
     count = 0
     for bucket_id in sorted(
@@ -218,7 +218,7 @@ def rows_by_key(
         for batch in table_rows.rows(bucket_id):
             remaining_rows = batch
             if left_out_keys is not None:
-                _, remaining_rows = rows_of_keys(compared.layout(), left_out_keys, batch)
+                _, remaining_rows = rows_of_keys(compared_table.layout(), left_out_keys, batch)
             batches.append(remaining_rows.drop_columns([SEQUENCE_NUMBER]))
             count += remaining_rows.num_rows
             if count >= RUN_ROWS:
@@ -230,12 +230,12 @@ def rows_by_key(
 
 
 def deletes_of(
-    table_rows: SnapshotRows, compared: FileStoreTable, keys: pa.RecordBatch
+    table_rows: SnapshotRows, compared_table: FileStoreTable, keys: pa.RecordBatch
 ) -> Iterator[BucketRows]:
     """Yield the rows of `keys` as -D, with the table's own partition and bucket."""
     for bucket_id in table_rows.buckets:
         for batch in table_rows.rows(bucket_id):
-            rows, _ = rows_of_keys(compared.layout(), batch, keys)
+            rows, _ = rows_of_keys(compared_table.layout(), batch, keys)
             if rows.num_rows:
                 rows = rows.drop_columns([SEQUENCE_NUMBER])
                 index = rows.schema.get_field_index(VALUE_KIND)

@@ -99,7 +99,7 @@ class FileMeasurement:
 
     Attributes:
         keys_repeat: whether a key may occur more than once.
-        unordered: the number of rows whose key is not above the previous row's.
+        unordered_row_count: the number of rows whose key is not above the previous row's.
         stray_bucket, stray_partition: the number of rows that belong to another bucket or
             partition.
         keys: the first and the last key.
@@ -112,7 +112,7 @@ class FileMeasurement:
     keys_repeat: bool
     row_count: int = 0
     delete_count: int = 0
-    unordered: int = 0
+    unordered_row_count: int = 0
     stray_bucket: int = 0
     stray_partition: int = 0
     keys: list[bytes] = field(default_factory=list)
@@ -158,7 +158,7 @@ class FileMeasurement:
         is_out_of_order = key_order_violations(
             joined_rows, layout.key_names, or_same=self.keys_repeat
         )
-        self.unordered += int(np.count_nonzero(is_out_of_order))
+        self.unordered_row_count += int(np.count_nonzero(is_out_of_order))
         self.last_row = batch.slice(batch.num_rows - 1)
         keys = [batch.column(name) for name in layout.key_names]
         types = schema.key_type.types
@@ -224,8 +224,10 @@ class FileMeasurement:
     def _key_defects(self) -> Iterator[_FileDefect]:
         """Yield what is wrong with the order or range of keys, or the range of sequence numbers."""
         file, key_of = self.entry.file, self.table.key_of
-        if self.unordered and self.entry.bucket != POSTPONED:
-            problem = f"{self.unordered} rows do not follow the row before them in key order"
+        if self.unordered_row_count and self.entry.bucket != POSTPONED:
+            problem = (
+                f"{self.unordered_row_count} rows do not follow the row before them in key order"
+            )
             yield FindingKind.KEY_ORDER, problem, _RESTORE
         if self.keys:
             low, high = key_of(self.keys[0]), key_of(self.keys[-1])

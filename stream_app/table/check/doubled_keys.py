@@ -285,15 +285,17 @@ def _repeated_hash_findings(hashes: Mapping[int, Hashes], where: str) -> Iterato
     if not hashes:
         return
     distinct, counts = np.unique(np.concatenate([*hashes.values()]), return_counts=True)
-    repeated = distinct[counts > 1]
-    if not len(repeated):
+    repeated_hashes = distinct[counts > 1]
+    if not len(repeated_hashes):
         return
     buckets = [
-        bucket for bucket, bucket_hashes in sorted(hashes.items()) if repeated[0] in bucket_hashes
+        bucket
+        for bucket, bucket_hashes in sorted(hashes.items())
+        if repeated_hashes[0] in bucket_hashes
     ]
     yield _hash_index_finding(
-        f"the index has {len(repeated)} hashes of keys twice, such as {repeated[0]} of bucket "
-        + " and ".join(map(str, buckets)),
+        f"the index has {len(repeated_hashes)} hashes of keys twice, such as {repeated_hashes[0]} "
+        "of bucket " + " and ".join(map(str, buckets)),
         where,
     )
 

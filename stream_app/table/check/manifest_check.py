@@ -32,7 +32,7 @@ class ManifestCheck:
 
     table: FileStoreTable
     findings: list[Finding] = field(init=False, default_factory=list)
-    _checked: set[str] = field(init=False, default_factory=set)
+    _checked_names: set[str] = field(init=False, default_factory=set)
 
     def begin_version(self) -> None:
         """Forget the findings about the previous version."""
@@ -54,8 +54,8 @@ class ManifestCheck:
             if entries is None:
                 is_complete = False
                 continue
-            if meta.file_name not in self._checked:
-                self._checked.add(meta.file_name)
+            if meta.file_name not in self._checked_names:
+                self._checked_names.add(meta.file_name)
                 self._compare(meta, entries)
             read_entries += entries
         return read_entries if is_complete else None

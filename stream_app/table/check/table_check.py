@@ -105,10 +105,12 @@ class TableCheck:
 
     def findings(self) -> Iterator[Finding]:
         """Yield each problem once, as soon as the check finds it."""
-        yielded: set[tuple[FindingKind, str, str]] = set()
+        yielded_identities: set[tuple[FindingKind, str, str]] = set()
         for finding in self._all_findings():
-            if (identity := (finding.kind, finding.problem, finding.where)) not in yielded:
-                yielded.add(identity)
+            if (
+                identity := (finding.kind, finding.problem, finding.where)
+            ) not in yielded_identities:
+                yielded_identities.add(identity)
                 yield self._with_needs(finding)
         if self._lost_versions and self._file_needs is not None:
             self.report.damaged_versions = needs_text(self._lost_versions)
@@ -122,12 +124,13 @@ class TableCheck:
         dependents = self._record_versions_lost_by(finding)
         if not dependents or self._file_needs is None:
             return finding
-        described = replace(finding, needed_by=needs_text(dependents))
+        finding_with_needs = replace(finding, needed_by=needs_text(dependents))
         if finding.kind not in _DAMAGING:
-            return described
+            return finding_with_needs
         versions = self._file_needs.versions
         return replace(
-            described, fix=next_step(self.table.location, versions, dependents, self._lost_versions)
+            finding_with_needs,
+            fix=next_step(self.table.location, versions, dependents, self._lost_versions),
         )
 
     def _record_versions_lost_by(self, finding: Finding) -> set[VersionName]:
@@ -184,14 +187,14 @@ class TableCheck:
             finding.where for finding in metadata_findings if finding.kind in _PRESENCE
         }
         file_check = _FileCheck(table, self.report)
-        reported = damaged_paths | self._checked_paths
-        files = [file for file in metadata.files.values() if file.path not in reported]
+        reported_paths = damaged_paths | self._checked_paths
+        files = [file for file in metadata.files.values() if file.path not in reported_paths]
         for done, file in enumerate(files):
             self.progress("files", done, len(files))
             yield from file_check.file_findings(file)
         self.progress("files", len(files), len(files))
         for path, (entry, snapshot) in metadata.index_files.items():
-            if path not in reported and entry.holds_deletion_vectors:
+            if path not in reported_paths and entry.holds_deletion_vectors:
                 yield from file_check.vector_findings(path, entry, snapshot)
         if table.kind_traits.indexes_hashes:
             yield from file_check.findings_if_supported("index of keys", hash_index_findings(table))

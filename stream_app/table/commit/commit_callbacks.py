@@ -34,7 +34,7 @@ _CATCH_UP_FIX = "remove the cause, which the log names; the job then catches up"
 class ListedPartitions:
     """A table's partitions in the catalog, with those that are still to be listed."""
 
-    _listed: set[bytes] = field(init=False, default_factory=set)
+    _listed_partitions: set[bytes] = field(init=False, default_factory=set)
     _due: set[bytes] = field(init=False, default_factory=set)
 
     @property
@@ -47,7 +47,9 @@ class ListedPartitions:
         is_listed = bool(table.schema.partition_keys) and table.options[METASTORE_PARTITIONED_TABLE]
         if table.branch or not is_listed:
             return
-        self._due |= {change.partition for change in changes if change.added_files} - self._listed
+        self._due |= {
+            change.partition for change in changes if change.added_files
+        } - self._listed_partitions
         if not self._due:
             return
         partitions = [_describe_partition(table, partition) for partition in sorted(self._due)]
@@ -61,7 +63,7 @@ class ListedPartitions:
                 error,
             )
             return
-        self._listed |= self._due
+        self._listed_partitions |= self._due
         self._due.clear()
 
 

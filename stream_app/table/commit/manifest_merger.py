@@ -1,7 +1,8 @@
 """Merges the manifests of one table in groups, so its base list stays short.
 
-Every commit adds a small manifest. A group does not remove a deleted file whose ADD and DELETE are
-in different large manifests; a `full_merge_names` removes all of them.
+Every commit adds a small manifest. Merging a group does not remove a deleted file whose ADD and
+DELETE are in different large manifests. A full merge, for which `full_merge_names` chooses the
+manifests, removes all deleted files.
 
 Source: Paimon `operation/ManifestFileLegacyMerger.java`.
 """
@@ -36,16 +37,16 @@ class ManifestMerger:
     table: FileStoreTable
 
     def merge(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """Merge manifests into fewer ones; those that are not in `metas` are newly written."""
+        """Merge manifests into fewer ones, and write those that are not in `metas`."""
         options = self.table.options
         target_size = options[MANIFEST_TARGET_FILE_SIZE]
-        rewritten = full_merge_names(
+        rewritten_names = full_merge_names(
             metas,
             target_size=target_size,
             threshold=options[MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE],
         )
-        if rewritten:
-            return self._merge_in_full(metas, rewritten)
+        if rewritten_names:
+            return self._merge_in_full(metas, rewritten_names)
         merged_metas: list[ManifestFileMeta] = []
         for group in manifest_groups(
             metas, target_size=target_size, min_count=options[MANIFEST_MERGE_MIN_COUNT]
@@ -58,7 +59,7 @@ class ManifestMerger:
         return merged_metas
 
     def _merge_in_full(
-        self, metas: Sequence[ManifestFileMeta], rewritten: frozenset[str]
+        self, metas: Sequence[ManifestFileMeta], rewritten_names: frozenset[str]
     ) -> list[ManifestFileMeta]:
         """Drop the entries of all deleted files, so that no DELETE entry remains."""
         deleted_files: set[FileIdentity] = {
@@ -74,7 +75,7 @@ class ManifestMerger:
 
         def remaining_entries() -> Iterator[ManifestEntry]:
             for meta in metas:
-                must_change = meta.file_name in rewritten
+                must_change = meta.file_name in rewritten_names
                 if not must_change and not scan.may_hold(meta, buckets):
                     unchanged_metas.append(meta)
                     continue

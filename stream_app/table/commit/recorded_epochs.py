@@ -79,12 +79,12 @@ def with_epochs(snapshot: Snapshot, epochs_before: Mapping[str, JobEpoch]) -> Sn
 
 
 def _latest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
-    """Return all snapshots, newest first; callers stop at the first one of stream_app.
+    """Return all snapshots, latest first; callers stop at the first one of stream_app.
 
-    A snapshot may expire during the walk, but a newer one then records the same epochs. So a walk
+    A snapshot may expire during the walk, but a later one then records the same epochs. So a walk
     without a snapshot of stream_app also reads the snapshots that were committed since.
     """
-    walked: list[Snapshot] = []
+    walked_snapshots: list[Snapshot] = []
     walked_id = 0
     while (latest_id := snapshots.latest_id()) is not None and latest_id > walked_id:
         new_snapshots = []
@@ -92,7 +92,8 @@ def _latest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
             new_snapshots.append(snapshot)
             if EPOCHS_PROPERTY in (snapshot.properties or {}):
                 return chain(
-                    new_snapshots, walked or snapshots.backwards(start=snapshot.snapshot_id - 1)
+                    new_snapshots,
+                    walked_snapshots or snapshots.backwards(start=snapshot.snapshot_id - 1),
                 )
-        walked, walked_id = [*new_snapshots, *walked], latest_id
-    return walked
+        walked_snapshots, walked_id = [*new_snapshots, *walked_snapshots], latest_id
+    return walked_snapshots

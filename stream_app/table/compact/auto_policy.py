@@ -108,10 +108,12 @@ class AutoPolicy:
         total_s = sum(length_s for length_s, _ in self._earlier_epochs)
         if total_s <= 0:
             return
-        flushed = sum((sizes for _, sizes in self._earlier_epochs), Counter[SimulatedBucket]())
+        flushed_sizes = sum(
+            (sizes for _, sizes in self._earlier_epochs), Counter[SimulatedBucket]()
+        )
         is_measured = self._written_s >= _MEASURED_MIN_S
         rate = self._written_bytes / self._written_s if is_measured else BYTES_A_SECOND
-        cores_once = {bucket: size / total_s / rate for bucket, size in flushed.items()}
+        cores_once = {bucket: size / total_s / rate for bucket, size in flushed_sizes.items()}
         interval_s = total_s / len(self._earlier_epochs)
         budget.note(self.table.location, partial(_cores, cores_once), interval_s)
 
@@ -159,7 +161,7 @@ class AutoPolicy:
             self.policy_bounds.budget is not None
             and (choice := self._choices.get(bucket_id)) is not None
         ):
-            self._epoch_flushes[choice.simulated] += size
+            self._epoch_flushes[choice.simulated_bucket] += size
 
     def _fixed_rules(self) -> FixedRules:
         return FixedRules(

@@ -207,10 +207,10 @@ class CompactionTally:
 
     def metrics(self, current_metrics: CompactionMetrics) -> CompactionMetrics:
         """Return the sums together with the begun compactions."""
-        ended = self.completed + current_metrics.failed + current_metrics.dropped
+        ended_count = self.completed + current_metrics.failed + current_metrics.dropped
         return replace(
             current_metrics,
             # Exactly one of these counts includes each begun compaction.
-            begun=ended + current_metrics.unfinished + current_metrics.finished,
+            begun=ended_count + current_metrics.unfinished + current_metrics.finished,
             **asdict(self),
         )

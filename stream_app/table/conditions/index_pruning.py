@@ -145,30 +145,30 @@ class _FileIndexTest:
     bodies: Bodies
     schema: TableSchema
 
-    def possible_rows(self, condition: tree.Predicate, *, negated: bool = False) -> PossibleRows:
+    def possible_rows(self, condition: tree.Predicate, *, is_negated: bool = False) -> PossibleRows:
         """Return the rows that may pass a condition, or its negation."""
         match condition:
             case tree.Not(child):
-                return self.possible_rows(child, negated=not negated)
+                return self.possible_rows(child, is_negated=not is_negated)
             case tree.And(children):
                 rows_of_children = [
-                    self.possible_rows(child, negated=negated) for child in children
+                    self.possible_rows(child, is_negated=is_negated) for child in children
                 ]
-                return _any_of(rows_of_children) if negated else _all_of(rows_of_children)
+                return _any_of(rows_of_children) if is_negated else _all_of(rows_of_children)
             case tree.Or(children):
                 rows_of_children = [
-                    self.possible_rows(child, negated=negated) for child in children
+                    self.possible_rows(child, is_negated=is_negated) for child in children
                 ]
-                return _all_of(rows_of_children) if negated else _any_of(rows_of_children)
-            case tree.Always(column, truth) if truth is negated:
+                return _all_of(rows_of_children) if is_negated else _any_of(rows_of_children)
+            case tree.Always(column, truth) if truth == is_negated:
                 return BitMap()
             case tree.Always(column):
                 return self._rows_by_indexes(column, IndexComparison.NOT_NULL, ())
             case _:
-                return self._rows_of_test(condition, negated=negated)
+                return self._rows_of_test(condition, is_negated=is_negated)
 
     def _rows_of_test(
-        self, test: tree.Compare | tree.OneOf | tree.IsNull | tree.Matches, *, negated: bool
+        self, test: tree.Compare | tree.OneOf | tree.IsNull | tree.Matches, *, is_negated: bool
     ) -> PossibleRows:
         match test:
             case tree.Compare(column, sign, value):
@@ -177,12 +177,12 @@ class _FileIndexTest:
                 comparison = IndexComparison.ONE_OF
             case tree.IsNull(column):
                 return self._rows_by_indexes(
-                    column, IndexComparison.NOT_NULL if negated else IndexComparison.NULL, ()
+                    column, IndexComparison.NOT_NULL if is_negated else IndexComparison.NULL, ()
                 )
             case tree.Matches():
                 return None
         return self._rows_by_indexes(
-            column, _OPPOSITES[comparison] if negated else comparison, values
+            column, _OPPOSITES[comparison] if is_negated else comparison, values
         )
 
     def _rows_by_indexes(

@@ -84,7 +84,7 @@ class IcebergPublisher:
 
     table: FileStoreTable
     problem: str | None = None
-    _published: IcebergMetadata | None = field(init=False, default=None)
+    _published_metadata: IcebergMetadata | None = field(init=False, default=None)
 
     @property
     def is_on(self) -> bool:
@@ -150,11 +150,11 @@ class IcebergPublisher:
     def _give_to_catalog(self, snapshot: Snapshot) -> None:
         """Publish the version in the catalog; retries once if the catalog has greater numbers."""
         try:
-            self._catalog.bring_up_to(self._published)
+            self._catalog.bring_up_to(self._published_metadata)
         except CatalogAheadError as ahead:
-            update = self._planner.full_update(self._published, snapshot, is_of_table=True)
+            update = self._planner.full_update(self._published_metadata, snapshot, is_of_table=True)
             self._publish_version(update, snapshot, ahead.next_numbers)
-            self._catalog.bring_up_to(self._published)
+            self._catalog.bring_up_to(self._published_metadata)
 
     def _publish_safely(self, publish: Callable[[], None], subject: str) -> None:
         """Publish, unless the option is off. A failure is logged, and becomes the `problem`."""
@@ -169,7 +169,7 @@ class IcebergPublisher:
                 *(subject, self.table.location, error),
                 exc_info=not is_expected,
             )
-            self.problem, self._published = str(error), None
+            self.problem, self._published_metadata = str(error), None
         else:
             self.problem = None
 
@@ -194,7 +194,7 @@ class IcebergPublisher:
         update = None
         if base and self._has_current_form(base) and self._planner.exists(base.current_snapshot):
             if base.current_snapshot.snapshot_id >= snapshot.snapshot_id:
-                self._published = base
+                self._published_metadata = base
                 return True
             update = self._planner.delta_update(base, snapshot)
         is_of_table = self._is_of_table(base)
@@ -203,7 +203,7 @@ class IcebergPublisher:
 
     def _refresh(self) -> None:
         """Publish the latest version again if its history has changed by expiry or tags."""
-        base = self._published
+        base = self._published_metadata
         if base is None:  # another writer also publishes
             return
         snapshots, tags = self._tag_reader.retain(base.snapshots)
@@ -211,21 +211,21 @@ class IcebergPublisher:
             return
         older_paths = older_files(self.iceberg_files, base, self.table.options, self._catalog)
         newer_version = replace(base, version=base.version + 1, older_files=older_paths)
-        renewed = replace(newer_version, snapshots=snapshots, tags=tags)
-        if self.iceberg_files.publish(renewed):
-            self._finish_publication(base, renewed)
+        renewed_metadata = replace(newer_version, snapshots=snapshots, tags=tags)
+        if self.iceberg_files.publish(renewed_metadata):
+            self._finish_publication(base, renewed_metadata)
 
     def _finish_publication(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
         """Note that a version is published, and delete files that only the previous one needed."""
-        self._published = metadata
+        self._published_metadata = metadata
         drops_snapshots = delete_unnamed_files(self.iceberg_files, base, metadata)
         if drops_snapshots and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
     def _latest_metadata(self) -> IcebergMetadata | None:
         version = self.iceberg_files.latest_version()
-        if self._published is not None and self._published.version == version:
-            return self._published
+        if self._published_metadata is not None and self._published_metadata.version == version:
+            return self._published_metadata
         return None if version is None else self.iceberg_files.read_version(version)
 
     def _is_of_table(self, base_metadata: IcebergMetadata | None) -> bool:
@@ -282,7 +282,7 @@ class IcebergPublisher:
         metadata = self._metadata(update, iceberg_snapshot, version, next_row_id + added_row_count)
         if not self.iceberg_files.publish(metadata):
             self.iceberg_files.delete([*writer.written_paths, iceberg_snapshot.manifest_list])
-            self._published = None
+            self._published_metadata = None
             return False
         self._live_key_cache.forget_others(manifests)
         self._finish_publication(update.base_metadata, metadata)

@@ -57,8 +57,8 @@ class TimedRestCatalog(RestCatalog):  # type: ignore[misc]
         # A new session sets its headers first, so the limit also applies to the login request.
         super()._config_headers(session)
         seconds = int(self.properties.get(_TIMEOUT, _TIMEOUT_MS)) / 1000
-        limited: Any = partial(session.request, timeout=seconds)
-        session.request = limited  # type: ignore[method-assign]
+        limited_request: Any = partial(session.request, timeout=seconds)
+        session.request = limited_request  # type: ignore[method-assign]
 
     def _init_sigv4(self, session: Session) -> None:
         super()._init_sigv4(session)

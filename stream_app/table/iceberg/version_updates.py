@@ -108,14 +108,17 @@ class VersionUpdatePlanner:
             is_of_table: whether `base_metadata` describes this table. Its history then continues
                 with the snapshots that Paimon still has.
         """
-        tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
+        tagged_lists = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
         retained_snapshots = [
             iceberg_snapshot
             for iceberg_snapshot in (
                 base_metadata.snapshots if base_metadata is not None and is_of_table else ()
             )
             if iceberg_snapshot.snapshot_id < snapshot.snapshot_id
-            and (self.exists(iceberg_snapshot) or iceberg_snapshot.delta_manifest_list in tagged)
+            and (
+                self.exists(iceberg_snapshot)
+                or iceberg_snapshot.delta_manifest_list in tagged_lists
+            )
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
         return VersionUpdate(

@@ -174,8 +174,10 @@ class BucketCountState(BucketState):
         Raises:
             OutdatedRowsError: a changed partition was rescaled.
         """
-        if (rescaled := self._rescaled_partition(basis, changes, latest_snapshot)) is not None:
-            partition, count = rescaled
+        if (
+            rescaled_partition := self._rescaled_partition(basis, changes, latest_snapshot)
+        ) is not None:
+            partition, count = rescaled_partition
             raise OutdatedRowsError(
                 f"another writer changed the partition to {count} buckets while its "
                 "rows were written",

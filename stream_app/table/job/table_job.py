@@ -71,7 +71,7 @@ def with_latest_schema(table: FileStoreTable) -> FileStoreTable:
     latest_schema = schemas.latest()
     assert latest_schema is not None, "a newer schema than the job's exists"
     stored_schema = schemas.schema(schema.schema_id)
-    problem = adoption_conflict(stored_schema, latest_schema, table.configured)
+    problem = adoption_conflict(stored_schema, latest_schema, table.configured_options)
     if problem is not None:
         raise UnsupportedTableError(
             f"the job cannot continue with the table's schema {latest_schema.schema_id}: {problem}",
@@ -80,7 +80,7 @@ def with_latest_schema(table: FileStoreTable) -> FileStoreTable:
         )
     for difference in schema_differences(stored_schema, latest_schema):
         _LOG.info("schema %d of %s: %s", latest_schema.schema_id, table.location, difference)
-    options = with_configured(latest_schema.options, table.configured)
+    options = with_configured(latest_schema.options, table.configured_options)
     if schema.kind_traits.looks_up_partition:  # the number of key shares is the number of buckets
         options[BUCKET.key] = schema.options[BUCKET.key]
     return replace(table, schema=replace(latest_schema, options=options))

@@ -199,12 +199,13 @@ def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
     rows = order[is_repeated]
     if not len(rows):
         return order
-    repeated = batch.take(pa.array(rows))
-    codes = row_codes(repeated.columns[first_key:], len(rows))
+    repeated_rows = batch.take(pa.array(rows))
+    codes = row_codes(repeated_rows.columns[first_key:], len(rows))
     bucket_code, snapshot_index, sequence = (
-        repeated.column(name).to_numpy() for name in (BUCKET_CODE, _SNAPSHOT_INDEX, SEQUENCE_NUMBER)
+        repeated_rows.column(name).to_numpy()
+        for name in (BUCKET_CODE, _SNAPSHOT_INDEX, SEQUENCE_NUMBER)
     )
-    is_live = repeated.column(IS_LIVE).to_numpy(zero_copy_only=False)
+    is_live = repeated_rows.column(IS_LIVE).to_numpy(zero_copy_only=False)
     # By key, bucket, snapshot, sequence number: the newest row of a key comes last in its bucket.
     order_in_buckets = np.lexsort((sequence, snapshot_index, bucket_code, codes))
     newest = _last_of(order_in_buckets, codes, bucket_code)

@@ -37,8 +37,8 @@ class DefaultsStep:
         for name, default in self.defaults.items():
             index = rows.schema.get_field_index(name)
             if rows.column(index).null_count:
-                filled = pc.fill_null(rows.column(index), default[0])
-                rows = rows.set_column(index, rows.schema.field(index), filled)
+                filled_column = pc.fill_null(rows.column(index), default[0])
+                rows = rows.set_column(index, rows.schema.field(index), filled_column)
         if rows is decoded_batch.changes.rows:
             return decoded_batch
         changes = ChangeBatch(rows=rows, message_indices=decoded_batch.changes.message_indices)

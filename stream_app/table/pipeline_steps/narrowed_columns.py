@@ -74,10 +74,12 @@ class NarrowedColumnStep:
         """Return the columns that do not follow their source, with the reasons."""
         source_table = lower_case_table(source_table) if self.lowers_names else source_table
         source_table = with_aliases(source_table, self.aliases) if self.aliases else source_table
-        evolved = evolution(self.schema, source_table, self.rules.options, self.rules.made_columns)
+        table_evolution = evolution(
+            self.schema, source_table, self.rules.options, self.rules.made_columns
+        )
         return {
             kept_column.name: f"{kept_column} (narrowed-columns = quarantine)"
-            for kept_column in evolved.kept_columns
+            for kept_column in table_evolution.kept_columns
             if kept_column.table_type is not None
         }
 

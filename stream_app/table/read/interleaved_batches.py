@@ -28,7 +28,7 @@ def interleaved(streams: Iterable[Callable[[], Iterator[_T]]], threads: int) -> 
         for stream in streams:
             yield from stream()
         return
-    unopened = iter(streams)
+    unopened_streams = iter(streams)
     fetches: dict[Future[_T | None], Iterator[_T]] = {}
     with ThreadPoolExecutor(threads, thread_name_prefix="read") as pool:
 
@@ -36,17 +36,17 @@ def interleaved(streams: Iterable[Callable[[], Iterator[_T]]], threads: int) -> 
             fetches[pool.submit(next, batches, None)] = batches
 
         try:
-            for _, stream in zip(range(threads), unopened, strict=False):
+            for _, stream in zip(range(threads), unopened_streams, strict=False):
                 fetch(stream())
             while fetches:
-                completed, _ = wait(fetches, return_when=FIRST_COMPLETED)
-                for future in completed:
+                completed_fetches, _ = wait(fetches, return_when=FIRST_COMPLETED)
+                for future in completed_fetches:
                     batches = fetches.pop(future)
                     batch = future.result()
                     if batch is not None:
                         fetch(batches)
                         yield batch
-                    elif (next_stream := next(unopened, None)) is not None:
+                    elif (next_stream := next(unopened_streams, None)) is not None:
                         fetch(next_stream())
         finally:
             wait(fetches)

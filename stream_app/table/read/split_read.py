@@ -49,7 +49,7 @@ class SplitRead:
     Attributes:
         shows_row_kinds: whether to show row kinds, and deletes that no compaction has removed, as
             Paimon's audit log does.
-        selection: gives each batch its requested rows and columns; see it for `columns`.
+        selection: gives each batch its requested rows and columns. `Selection` explains `columns`.
         watch: receives each batch before the condition is applied; an error of it ends the read.
     """
 

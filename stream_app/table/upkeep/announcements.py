@@ -230,8 +230,8 @@ def holding_announcements(
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    announced = table.expiry_announcements.announcements(other_names).values()
-    return [expiry for expiry in announced if expiry_applies(expiry, _end_list(table, expiry))]
+    announcements = table.expiry_announcements.announcements(other_names).values()
+    return [expiry for expiry in announcements if expiry_applies(expiry, _end_list(table, expiry))]
 
 
 def holding_rollbacks(
@@ -242,14 +242,14 @@ def holding_rollbacks(
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    announced = table.rollback_announcements.announcements(other_names).values()
-    latest_id = table.snapshots.latest_id() if announced else None
+    announcements = table.rollback_announcements.announcements(other_names).values()
+    latest_id = table.snapshots.latest_id() if announcements else None
     if latest_id is None:
         return []
     latest_delta_list = table.snapshots.delta_list(latest_id)
     return [
         rollback
-        for rollback in announced
+        for rollback in announcements
         if rollback_applies(rollback, latest_id, latest_delta_list)
     ]
 

@@ -133,21 +133,21 @@ class ExpireSnapshots:
         read = self.table.snapshots.snapshot
         versions = versions_before(expire_range.end, ids, read, self.table)
         retained_ids = [snapshot_id for snapshot_id in ids if snapshot_id >= expire_range.end]
-        retained = read_with_advice(read, retained_ids[0]) if retained_ids and versions else None
+        survivor = read_with_advice(read, retained_ids[0]) if retained_ids and versions else None
         files = FilesToDelete()
         tags: Mapping[str, FileStatus] = {}
         announcement: ExpiryAnnouncement | None = None
-        while retained is not None and announcement is None:
+        while survivor is not None and announcement is None:
             tag_folder = self.table.tags.folder()
             tags = tag_folder.tags
             try:
                 protected_versions = self._protected_versions(tag_folder)
-                files = self._files(config, versions, retained, protected_versions)
-                ids_to_expire = range(versions[0].snapshot_id, retained.snapshot_id)
+                files = self._files(config, versions, survivor, protected_versions)
+                ids_to_expire = range(versions[0].snapshot_id, survivor.snapshot_id)
                 announcement = ExpiryAnnouncement(
                     start=ids_to_expire.start,
                     end=ids_to_expire.stop,
-                    end_list=retained.delta_manifest_list,
+                    end_list=survivor.delta_manifest_list,
                     tagged_ids=frozenset(protected_versions.tags).intersection(ids_to_expire),
                 )
             except CorruptFileError:  # perhaps because a tag was deleted during the read
@@ -295,21 +295,21 @@ class ExpireSnapshots:
         self,
         config: ExpireConfig,
         snapshots: Sequence[Snapshot],
-        retained: Snapshot,
+        survivor: Snapshot,
         protected_versions: ProtectedVersions,
     ) -> FilesToDelete:
         """Return the files that only the snapshots before the earliest retained one need."""
         collector = FileCollector(ManifestCache(self.table))
         start = snapshots[0].snapshot_id
         # A snapshot's delta names the files that earlier snapshots had and it lacks.
-        for snapshot in (*snapshots, retained):
+        for snapshot in (*snapshots, survivor):
             if snapshot.snapshot_id > start:
                 with_flushed = not config.is_changelog_longer or config.writes_changelog
                 add_dropped(
                     collector, snapshot, protected_versions, self._cache, with_flushed=with_flushed
                 )
-        protected_snapshots = protected_versions.of_range(start, retained.snapshot_id)
-        collector.keep_metadata_of([retained, *protected_snapshots])
+        protected_snapshots = protected_versions.of_range(start, survivor.snapshot_id)
+        collector.keep_metadata_of([survivor, *protected_snapshots])
         collector.keep_files_of_others(protected_versions, self._cache)
         # Without changelog files, readers of the changelog use the old snapshots' delta lists.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog

@@ -44,7 +44,9 @@ NeededFilesCache = RecentFiles[NeededFiles]
 
 def needed_files_cache() -> NeededFilesCache:
     """Return an empty cache of the files that versions need."""
-    return RecentFiles(_CACHED_FILES, lambda needed: len(needed.data_files) + len(needed.names))
+    return RecentFiles(
+        _CACHED_FILES, lambda needed_files: len(needed_files.data_files) + len(needed_files.names)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class ProtectedVersions:
     def others_changelogs(self) -> frozenset[str]:
         """The changelog lists of other branches; a tag does not keep its changelog."""
         versions = (version for branch in self.other_branches for version in branch)
-        untagged = (version for version in versions if version.kind is not VersionKind.TAG)
-        lists = (_snapshot_of(version).changelog_manifest_list for version in untagged)
+        untagged_versions = (version for version in versions if version.kind is not VersionKind.TAG)
+        lists = (_snapshot_of(version).changelog_manifest_list for version in untagged_versions)
         return frozenset(name for name in lists if name is not None)
 
     def snapshots_of_others(self) -> Iterator[Snapshot]:
@@ -98,9 +100,9 @@ class ProtectedVersions:
             CorruptFileError: as `files_needed`.
         """
         return [
-            needed
+            needed_files
             for branch in self.other_branches
-            for needed in _files_of_branch(branch, manifest_cache, cache)
+            for needed_files in _files_of_branch(branch, manifest_cache, cache)
         ]
 
     def of_range(self, start: int, end: int, *, and_next: bool = False) -> list[Snapshot]:

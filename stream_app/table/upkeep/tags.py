@@ -278,9 +278,9 @@ def _snapshot_to_tag(table: FileStoreTable, snapshot_id: int | None) -> Snapshot
     try:
         return numbered_snapshot(table, snapshot_id)
     except StreamAppError:
-        tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
-        if snapshot_id in tagged:
-            return tagged[snapshot_id]
+        tagged_snapshots = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
+        if snapshot_id in tagged_snapshots:
+            return tagged_snapshots[snapshot_id]
         raise
 
 

@@ -139,15 +139,20 @@ class FileStoreScan:
         highs = deserialize_row(meta.partition_stats.max_values, types)
         # A null bound is unknown, or the column has only nulls.
         bounds = enumerate(zip(lows, highs, strict=True))
-        bounded = [index for index, (low, high) in bounds if low is not None and high is not None]
-        if not bounded:
+        bounded_indices = [
+            index for index, (low, high) in bounds if low is not None and high is not None
+        ]
+        if not bounded_indices:
             return bool(partitions)
         key_of = key_order(types)
         minimum = key_of(meta.partition_stats.min_values)
         maximum = key_of(meta.partition_stats.max_values)
         for partition in partitions:
             values = key_of(partition)
-            if all((minimum[index],) <= (values[index],) <= (maximum[index],) for index in bounded):
+            if all(
+                (minimum[index],) <= (values[index],) <= (maximum[index],)
+                for index in bounded_indices
+            ):
                 return True
         # Bounds do not include nulls.
         return any(None in deserialize_row(partition, types) for partition in partitions)

@@ -70,17 +70,17 @@ class PartitionFilter:
                 )
 
     def buckets(
-        self, table: FileStoreTable, snapshot: Snapshot | None, *, postponed: bool = False
+        self, table: FileStoreTable, snapshot: Snapshot | None, *, is_postponed: bool = False
     ) -> set[BucketId]:
         """Return the buckets with files in a snapshot that fulfil the conditions.
 
         Args:
-            postponed: whether to return the ``bucket-postpone`` buckets instead of the others.
+            is_postponed: whether to return the ``bucket-postpone`` buckets instead of the others.
         """
         all_buckets: set[BucketId] = set()
         newest_file_ms: dict[bytes, int] = defaultdict(int)
         for entry in FileStoreScan(table).live(snapshot):
-            if (entry.bucket == POSTPONED) is not postponed:
+            if (entry.bucket == POSTPONED) != is_postponed:
                 continue
             all_buckets.add(entry.bucket_id)
             created_ms = entry.file.creation_time_ms or 0

@@ -1,7 +1,7 @@
 """Lists the existing versions of a table: snapshots, tags, and changelogs that outlive them.
 
-The table check and the removal of orphans call it, because they need every name in use. The list
-omits a version that expires meanwhile, but has the tag or changelog that the version becomes.
+The table check and the removal of orphans call it, because they need every name in use. A snapshot
+that expires during the listing may be missing, but then the list has its tag or its changelog.
 
 Source: Paimon `operation/OrphanFilesClean.java#safelyGetAllSnapshots`.
 """

@@ -77,7 +77,7 @@ class HiddenChangesOfBucket:
     history_columns: HistoryColumns
     late_ms: int
     late_change_count: int = field(init=False, default=0)
-    _added: list[pa.RecordBatch] = field(init=False, default_factory=list)
+    _added_batches: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _entries: Sequence[IndexManifestEntry] | None = field(init=False, default=None)
 
     @staticmethod
@@ -101,7 +101,7 @@ class HiddenChangesOfBucket:
         )
 
     def count_late(self, starts: pa.Array) -> None:
-        """Count the starts before those whose changes are kept; without index files, count none."""
+        """Count the starts that are too old for a hidden change; none are without index files."""
         if files := [self._file(entry) for entry in self._bucket_entries()]:
             oldest_start = self._oldest_start(max(file.newest_start for file in files), starts.type)
             is_late = pc.less(integer_view(starts), oldest_start)
@@ -127,11 +127,11 @@ class HiddenChangesOfBucket:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Gather the changes in memory, until `finish` writes them."""
-        self._added.append(rows)
+        self._added_batches.append(rows)
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
         """Write the added changes, merged with those of small index files, which they replace."""
-        if not self._added:
+        if not self._added_batches:
             return ()
         entries = self._bucket_entries()
         new_rows = self._numbered_rows()
@@ -142,7 +142,7 @@ class HiddenChangesOfBucket:
         new_entries = self._write(
             self._newest_changes([*old_rows, *new_rows]), self._next_file_number + len(new_rows) - 1
         )
-        self._added = []
+        self._added_batches = []
         self._entries = [
             *(entry for index, entry in enumerate(entries) if index not in merged_indices),
             *new_entries,
@@ -172,7 +172,7 @@ class HiddenChangesOfBucket:
         file_number = self._next_file_number
         return [
             with_sequence_number(rows, file_number + index)
-            for index, rows in enumerate(self._added)
+            for index, rows in enumerate(self._added_batches)
         ]
 
     def _bucket_entries(self) -> Sequence[IndexManifestEntry]:

@@ -1,9 +1,9 @@
 """Types of databases and of Kafka Connect in, types of columns out, as text.
 
-Commands: ``mysql`` and ``postgresql`` take a type a line, with ``options=a,b`` of ``type-mapping``
-``inexact=`` and ``json-as=``.
-``connect`` takes a line ``literal semantic name=value …`` of a column's schema (``-``: no semantic
-type; the names are those of its parameters), with ``connector=NAME``.
+Commands: ``mysql`` and ``postgresql`` take a type a line, with ``options=a,b`` of ``type-mapping``,
+``inexact=`` and ``json-as=``. ``connect`` takes a line ``literal semantic name=value …`` of a
+column's schema (``-``: no semantic type; the names are those of its parameters), with
+``connector=NAME``.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def test_compaction_from_the_page(tmp_path: Path) -> None:
     actions = Actions(site, command=COMMAND)
     try:
         run = actions.begin("shop.orders", {"action": "compact-full"})
-        assert run.ended.wait(TIMEOUT), [*run.lines]
+        assert run.end_event.wait(TIMEOUT), [*run.lines]
     finally:
         actions.close()
     assert run.state == "done", [*run.lines]

@@ -242,11 +242,11 @@ def _details(site: Site, name: str) -> list[Text]:
     for row in islice(rows, _COMPACTIONS_SHOWN):
         where = f"{row.partition} bucket {row.bucket}".strip()
         level = "-" if row.output_level is None else row.output_level
-        compacted = (
+        compaction_text = (
             f"  compacted {where}: {row.reason or 'by another engine'}, levels {row.levels} → "
             f"{level}, {size_text(row.bytes_in)} → {size_text(row.bytes_out)}"
         )
-        lines.append(Text(compacted, style="cyan"))
+        lines.append(Text(compaction_text, style="cyan"))
     compactions = next_compactions(table, snapshots[0])
     reasons = [plan.reason for plan in compactions.plans.values()]
     planned_text = compactions.obstacle or "nothing is due"

@@ -91,12 +91,12 @@ def run(args: argparse.Namespace) -> int:
         check_table_name(args.table, [row.table for row in rows], str(args.conf))
         rows = [row for row in rows if row.table == args.table]
     listing = Listing(TableStatus, rows)
-    shortened = Listing(TableStatus, [shorten_reason(row) for row in rows])
+    short_listing = Listing(TableStatus, [shorten_reason(row) for row in rows])
     for line in _remarks(config.stream.checkpoint, checkpoint, status, is_empty=not rows):
         print(line, file=sys.stderr)
     if config.job_tables.share is not None and not args.json:
         print(f"{config.job_tables.name}: other jobs have the tables of other shares")
-    for line in listing.json_lines() if args.json else shortened.lines():
+    for line in listing.json_lines() if args.json else short_listing.lines():
         print(line)
     _print_facts_of_job(status, as_json=args.json)
     for row in rows if args.table is not None and not args.json else ():

@@ -61,7 +61,7 @@ class Listeners:
     """The listeners of a job. One that fails stops neither the job nor the other listeners."""
 
     listeners: Sequence[JobListener] = ()
-    _warned: set[tuple[type, type]] = field(init=False, default_factory=set)
+    _warned_errors: set[tuple[type, type]] = field(init=False, default_factory=set)
 
     def call(self, call: Callable[[JobListener], None]) -> None:
         """Call each listener, and warn once of each kind of error."""
@@ -79,8 +79,8 @@ class Listeners:
             call(observer)
         except Exception as error:
             error_key = (type(observer), type(error))
-            if error_key not in self._warned:
-                self._warned.add(error_key)
+            if error_key not in self._warned_errors:
+                self._warned_errors.add(error_key)
                 _LOG.warning(
                     "an observer of the job has failed, and the job continues: this is a bug, "
                     "please report it",

@@ -299,7 +299,7 @@ class LineageSender(JobListener):
         """Return each column's origin in the topics from which the table has records."""
         name_in_job = self.job_tables.name_in_job(name) or name
         config = self.job_tables.table_config(name_in_job, schema.fields)
-        computed = {item.name: item for item in map(parse_definition, config.computed_columns)}
+        definitions = {item.name: item for item in map(parse_definition, config.computed_columns)}
         prefix = config.metadata_column_prefix
         metadata_names = {f"{prefix}{key}" for key in config.metadata_columns}
         fields = {}
@@ -308,7 +308,7 @@ class LineageSender(JobListener):
                 continue
             origin = column.name
             transformation = column_lineage_dataset.Transformation(_DIRECT, "IDENTITY")
-            if (definition := computed.get(column.name)) is not None:
+            if (definition := definitions.get(column.name)) is not None:
                 if not function_of(definition).reads_column:
                     continue
                 origin = definition.arguments[0]

@@ -85,12 +85,12 @@ class _LineWatch(logging.Handler):
 @contextmanager
 def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
     """Watch for silence within the block."""
-    signs, ended = SignsOfLife(clock), threading.Event()
+    signs, end_event = SignsOfLife(clock), threading.Event()
     signs.record_line()
     line_watch = _LineWatch(signs)
 
     def log_due_lines() -> None:
-        while not ended.wait(_CHECK_INTERVAL_S):
+        while not end_event.wait(_CHECK_INTERVAL_S):
             if line := signs.take_due_line():
                 _LOG.info(line)
 
@@ -101,6 +101,6 @@ def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
     try:
         yield signs
     finally:
-        ended.set()
+        end_event.set()
         thread.join()
         job_log.removeHandler(line_watch)

@@ -98,10 +98,10 @@ class Webhook(JobListener):
     _queue: queue.Queue[Mapping[str, object] | None] = field(
         init=False, default_factory=lambda: queue.Queue(QUEUE_MAX)
     )
-    _unreported: dict[str, _UnreportedRecords] = field(init=False, default_factory=dict)
+    _unreported_records: dict[str, _UnreportedRecords] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
     _held_names: set[str] = field(init=False, default_factory=set)
-    _ended: threading.Event = field(init=False, default_factory=threading.Event)
+    _end_event: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread | None = field(init=False, default=None)
     _problem: str | None = field(init=False, default=None)
 
@@ -113,7 +113,7 @@ class Webhook(JobListener):
     def end(self) -> None:
         """Send the waiting notices, wait for them for a while, and stop."""
         self._notify_of_records(at_once=True)
-        self._ended.set()
+        self._end_event.set()
         self._enqueue(None)
         if self._thread is not None:
             self._thread.join(LAST_WAIT_S)
@@ -131,9 +131,9 @@ class Webhook(JobListener):
     def on_quarantined(self, table: str, quarantine_report: QuarantineReport) -> None:
         """Report quarantined records, at once and then at most every ten minutes."""
         with self._lock:
-            unreported = self._unreported.setdefault(table, _UnreportedRecords())
+            records = self._unreported_records.setdefault(table, _UnreportedRecords())
             for reason, count in quarantine_report.reasons.items():
-                unreported.reasons[reason] = unreported.reasons.get(reason, 0) + count
+                records.reasons[reason] = records.reasons.get(reason, 0) + count
         self._notify_of_records()
 
     def on_held(self, table: str, held_table: HeldTable | None) -> None:
@@ -163,12 +163,12 @@ class Webhook(JobListener):
         """Send a notice of the records quarantined since the last one; two threads may call it."""
         now_s = self.clock.steady_seconds()
         with self._lock:
-            for table, unreported in list(self._unreported.items()):
-                if unreported.is_due(now_s) or (at_once and unreported.reasons):
-                    record_count = sum(unreported.reasons.values())
+            for table, records in list(self._unreported_records.items()):
+                if records.is_due(now_s) or (at_once and records.reasons):
+                    record_count = sum(records.reasons.values())
                     notice: dict[str, object] = {"table": table, "records": record_count}
-                    self._notify("quarantine", {**notice, "reasons": unreported.reasons})
-                    self._unreported[table] = _UnreportedRecords(sent_at_s=now_s)
+                    self._notify("quarantine", {**notice, "reasons": records.reasons})
+                    self._unreported_records[table] = _UnreportedRecords(sent_at_s=now_s)
 
     def _notify(self, event: str, notice_fields: Mapping[str, object]) -> None:
         time_ms = self.clock.now_ms()
@@ -206,6 +206,6 @@ class Webhook(JobListener):
                 problem, is_refused = str(getattr(error, "reason", error)), False
             if is_refused or pause_s is None:
                 break
-            self._ended.wait(pause_s)  # an ending job tries again at once
+            self._end_event.wait(pause_s)  # an ending job tries again at once
         self._problem = f"the webhook did not take a notice of {notice['event']!r}: {problem}"
         _LOG.warning("%s", self._problem)

@@ -48,9 +48,9 @@ def report_line(report: CompactionReport) -> str:
         f"{report.files_in} files ({size_text(report.bytes_in)}) → {report.files_out} "
         f"({size_text(report.bytes_out)})"
     )
-    upgraded = f", {report.upgraded} moved up" if report.upgraded else ""
+    upgrade_text = f", {report.upgraded} moved up" if report.upgraded else ""
     return (
-        f"{where}: {report.reason}, levels {levels} → {report.output_level}, {work}{upgraded}, "
+        f"{where}: {report.reason}, levels {levels} → {report.output_level}, {work}{upgrade_text}, "
         f"{report.seconds:.1f} s"
     )
 

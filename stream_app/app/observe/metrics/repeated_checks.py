@@ -24,10 +24,10 @@ def repeated_checks(check: Callable[[], float], name: str) -> Iterator[None]:
         check: performs the check, and returns the seconds until the next one.
         name: the name of the thread.
     """
-    ended = threading.Event()
+    end_event = threading.Event()
 
     def repeat() -> None:
-        while not ended.wait(check()):
+        while not end_event.wait(check()):
             pass
 
     thread = threading.Thread(target=repeat, name=name, daemon=True)
@@ -35,4 +35,4 @@ def repeated_checks(check: Callable[[], float], name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        ended.set()
+        end_event.set()

@@ -137,12 +137,12 @@ class TableChanges:
             *(stored_state.buckets if self.is_whole else ()),
         }
         for bucket in sorted(buckets):
-            expected = self._in_scope(
+            expected_rows = self._in_scope(
                 self.source_check.source_rows.rows(bucket, keeps_deletes=True)
             )
             stored_rows = self._in_scope(stored_state.rows(bucket))
             for row_differences in differences(
-                self.source_check.compared_table.layout(), stored_rows, expected
+                self.source_check.compared_table.layout(), stored_rows, expected_rows
             ):
                 yield from self._count(bucket, self._as_changes(row_differences))
 
@@ -169,19 +169,21 @@ class TableChanges:
             row_differences.newer_indices[is_changed],
         )
         update_keys = np.minimum(old, new)
-        added = row_differences.added_indices[~is_delete[row_differences.added_indices]]
-        deleted = (
+        inserted_indices = row_differences.added_indices[~is_delete[row_differences.added_indices]]
+        deleted_indices = (
             row_differences.removed_indices
             if self.is_whole
             else row_differences.removed_indices[:0]
         )
-        deleted = np.concatenate((deleted, row_differences.older_indices[becomes_delete]))
+        deleted_indices = np.concatenate(
+            (deleted_indices, row_differences.older_indices[becomes_delete])
+        )
         before_count = len(old) if self.table.options.writes_changelog else 0
         parts = [
             (old[:before_count], RowKind.UPDATE_BEFORE, update_keys[:before_count]),
             (new, RowKind.UPDATE_AFTER, update_keys),
-            (added, RowKind.INSERT, added),
-            (deleted, RowKind.DELETE, deleted),
+            (inserted_indices, RowKind.INSERT, inserted_indices),
+            (deleted_indices, RowKind.DELETE, deleted_indices),
         ]
         rows = np.concatenate([rows_of_kind for rows_of_kind, _, _ in parts])
         key_rows = np.concatenate([keys for _, _, keys in parts])

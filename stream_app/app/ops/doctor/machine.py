@@ -34,14 +34,14 @@ _PACKAGES = ("stream_app", "pyspark", "pyarrow")
 def java_observations() -> Iterator[Observation]:
     """Yield whether the Java that Spark will use is new enough."""
     program = find_java()
-    installed = java_version(program)
+    installed_version = java_version(program)
     fix = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
-    if installed is None:
+    if installed_version is None:
         yield problem("java", f"{program} does not print its version", fix)
-    elif not is_new_enough(installed):
-        yield problem("java", f"{program} is Java {installed}", fix)
+    elif not is_new_enough(installed_version):
+        yield problem("java", f"{program} is Java {installed_version}", fix)
     else:
-        yield good_observation("java", f"{installed} ({program})")
+        yield good_observation("java", f"{installed_version} ({program})")
 
 
 def package_observations() -> Iterator[Observation]:

@@ -19,14 +19,14 @@ def replay_lines(outcome: ReplayOutcome, *, dry_run: bool) -> Iterator[str]:
     ):
         if records:
             yield f"{count_text(len(records), 'record')}: {reason}; the first is {records[0].place}"
-    replayed = count_text(len(outcome.replayed_records), "record")
+    records_text = count_text(len(outcome.replayed_records), "record")
     if not (outcome.replayed_records or outcome.overtaken_records):
         yield NOTHING
     elif dry_run:
-        yield f"would replay {replayed}: {outcome.change_count} changes"
+        yield f"would replay {records_text}: {outcome.change_count} changes"
         yield DRY_RUN
     else:
         where = "" if outcome.snapshot is None else f" in snapshot {outcome.snapshot.snapshot_id}"
-        yield f"replayed {replayed}: {outcome.change_count} changes{where}"
+        yield f"replayed {records_text}: {outcome.change_count} changes{where}"
         if outcome.waiting_note:
             yield outcome.waiting_note

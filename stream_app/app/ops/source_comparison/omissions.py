@@ -80,10 +80,12 @@ class Omissions:
             self.add_bad(decoded_batch.bad_records)
         for column, sighting in decoded_batch.drift.items():
             place = _place(messages, sighting.first_index)
-            located = RecordSighting(sighting.record_count, *place)
+            located_sighting = RecordSighting(sighting.record_count, *place)
             earlier_sighting = self._columns.get(column)
             self._columns[column] = (
-                located if earlier_sighting is None else earlier_sighting.plus(located)
+                located_sighting
+                if earlier_sighting is None
+                else earlier_sighting.plus(located_sighting)
             )
 
     def add_bad(self, bad_records: pa.RecordBatch) -> None:

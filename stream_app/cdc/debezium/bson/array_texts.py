@@ -113,10 +113,10 @@ def _quote_arrays(
     # The number of bytes before each byte that are not blanks.
     position_without_blanks = np.concatenate([[0], np.cumsum(~is_blank)])
     bounds = position_without_blanks[offsets] + np.searchsorted(positions[order], offsets)
-    rewritten = np.insert(
+    rewritten_bytes = np.insert(
         data[~is_blank], position_without_blanks[positions[order]], added_bytes[order]
     )
-    buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(rewritten)]
+    buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(rewritten_bytes)]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
 
 

@@ -51,8 +51,8 @@ class CompiledRewriter:
         parts, masks = [], []
         for start in range(0, len(values), _SLICE_ROWS):
             part = values.slice(start, _SLICE_ROWS)
-            rewritten = None if self._layout is None else self._layout.rewrite(part)
-            texts, is_rewritten = rewritten or (
+            texts_and_mask = None if self._layout is None else self._layout.rewrite(part)
+            texts, is_rewritten = texts_and_mask or (
                 pa.array([], pa.binary()),
                 np.zeros(len(part), np.bool_),
             )

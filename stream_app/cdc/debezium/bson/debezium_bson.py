@@ -106,10 +106,10 @@ class DebeziumBson(DebeziumJson):
         Raises:
             WrongSourceError: see `DebeziumJson.decode`.
         """
-        rewritten = plain_messages(messages, self._typed_columns, self._compiled_rewriter)
-        relational_messages = rewritten.with_keys_and_values(messages)
+        rewritten_messages = plain_messages(messages, self._typed_columns, self._compiled_rewriter)
+        relational_messages = rewritten_messages.with_keys_and_values(messages)
         outcome = self._new_outcome(messages)
-        outcome.refuse(rewritten.unreadable_reasons)
+        outcome.refuse(rewritten_messages.unreadable_reasons)
         self._decode_values(*present_values(relational_messages), outcome)
         keyed_outcome = replace(outcome, messages=relational_messages)
         return outcome.decoded_batch(
@@ -141,9 +141,9 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     if not len(unread_indices):
         return origins
     unread_messages = messages.take(pa.array(unread_indices))
-    rewritten = plain_messages(unread_messages)
+    rewritten_messages = plain_messages(unread_messages)
     plain_origins = DEBEZIUM_JSON.make_source_extractor({}).origins(
-        rewritten.with_keys_and_values(unread_messages)
+        rewritten_messages.with_keys_and_values(unread_messages)
     )
     tables = dict.fromkeys((*origins.tables, *plain_origins.tables))
     code_of_table = {table: code for code, table in enumerate(tables)}
@@ -151,7 +151,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
         [*(code_of_table[table] for table in plain_origins.tables), NO_TABLE], np.int32
     )
     origins.codes[unread_indices] = codes[plain_origins.codes]
-    reasons = {**plain_origins.unassigned_reasons, **rewritten.unreadable_reasons}
+    reasons = {**plain_origins.unassigned_reasons, **rewritten_messages.unreadable_reasons}
     unassigned_reasons = {int(unread_indices[index]): reason for index, reason in reasons.items()}
     return Origins(tables=tuple(tables), codes=origins.codes, unassigned_reasons=unassigned_reasons)
 

@@ -169,8 +169,8 @@ def raw_bytes(value: Mapping[str, Any]) -> bytes:
 
 
 def _pattern(pattern: Any, options: Any) -> str:
-    escaped = _checked_text(pattern).replace("/", r"\/") or "(?:)"
-    return f"/{escaped}/{_checked_text(options)}"
+    escaped_pattern = _checked_text(pattern).replace("/", r"\/") or "(?:)"
+    return f"/{escaped_pattern}/{_checked_text(options)}"
 
 
 def _pattern_of(value: Mapping[str, Any]) -> str:

@@ -50,7 +50,7 @@ def plain_documents(
         texts: strings [n] of extended JSON; null stays null.
         typed_columns: the table's columns that are not STRING, by name.
     """
-    extended = texts
+    extended_texts = texts
     is_unusual = unusual_documents(texts, typed_columns)
     for mark, pattern in _USUAL_KINDS:  # step 1
         if _may_contain(texts, mark):
@@ -67,7 +67,7 @@ def plain_documents(
         return texts, is_unconverted
     single_texts: list[str | None] = []
     # step 3: a loop over documents with others within.
-    for text in extended.filter(pa.array(is_unconverted)).to_pylist():
+    for text in extended_texts.filter(pa.array(is_unconverted)).to_pylist():
         try:
             single_texts.append(plain_document(text, typed_columns))
         except UnreadableRecordError:

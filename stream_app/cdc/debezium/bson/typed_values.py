@@ -156,10 +156,10 @@ def unusual_documents(texts: pa.Array, typed_columns: Mapping[str, TypedColumn])
     if not patterns:
         return is_unusual
     for name, pattern in patterns.items():
-        quoted = json.dumps(name, ensure_ascii=False)
-        value = rf"[{{,]\s*{re.escape(quoted)}\s*:\s*(?:{pattern})"
+        quoted_name = json.dumps(name, ensure_ascii=False)
+        value = rf"[{{,]\s*{re.escape(quoted_name)}\s*:\s*(?:{pattern})"
         fits = bools_of(pc.match_substring_regex(texts, value))
-        is_unusual |= bools_of(pc.match_substring(texts, quoted)) & ~fits
+        is_unusual |= bools_of(pc.match_substring(texts, quoted_name)) & ~fits
     return is_unusual | bools_of(pc.match_substring_regex(texts, _ESCAPED_NAME))
 
 

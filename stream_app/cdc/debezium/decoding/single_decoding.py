@@ -23,9 +23,9 @@ from stream_app.cdc.rows.record_images import Cell
 
 @dataclass(slots=True)
 class DebeziumOneByOneResult(OneByOneResult):
-    """The results of records; those in `enveloped` are unread, in a schema envelope."""
+    """The results of records; those in `enveloped_records` are unread, in a schema envelope."""
 
-    enveloped: list[tuple[int, EnvelopedRecord]] = field(default_factory=list)
+    enveloped_records: list[tuple[int, EnvelopedRecord]] = field(default_factory=list)
 
 
 def read_values(
@@ -39,7 +39,7 @@ def read_values(
     def read_value(value_index: int, value: bytes) -> Change | Truncate | NoRow | None:
         record = read_record(value, settings.policy.columns, keys)
         if isinstance(record, EnvelopedRecord):
-            result.enveloped.append((value_index, record))
+            result.enveloped_records.append((value_index, record))
             return None
         if not isinstance(record, RowRecord):
             return record
@@ -82,13 +82,13 @@ def _restore_unchanged(
     if record.after is None:
         return replace(record, before=before)
     after = dict(record.after)
-    omitted: set[str] = set()
+    omitted_names: set[str] = set()
     for reading in readings:
         cell = after.get(reading.name)
         if cell is None or not _is_unchanged(settings.placeholder, reading, cell):
             continue
         if record.op == "u" and record.before is None and reading.name in settings.restored_columns:
-            omitted.add(reading.name)
+            omitted_names.add(reading.name)
             del after[reading.name]
             continue
         old_cell = (before or {}).get(reading.name)
@@ -100,7 +100,7 @@ def _restore_unchanged(
                 "REPLICA IDENTITY FULL on the source table"
             )
         after[reading.name] = old_cell
-    return replace(record, before=before, after=after, unchanged=frozenset(omitted))
+    return replace(record, before=before, after=after, unchanged_names=frozenset(omitted_names))
 
 
 def _is_unchanged(placeholder: Placeholder, reading: ColumnReading, cell: Cell) -> bool:

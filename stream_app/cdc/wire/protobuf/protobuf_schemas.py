@@ -64,13 +64,13 @@ def message_class(schemas: Schemas, schema_number: int, path: Sequence[int]) -> 
             f"is not Protobuf of schema {schema_number}: it has no index of a message's type, or "
             f"more than {PATH_MAX}"
         )
-    compiled = _compile(registered_schema)
-    if isinstance(compiled, str):
-        raise UnreadableRecordError(compiled)
+    compiled_schema = _compile(registered_schema)
+    if isinstance(compiled_schema, str):
+        raise UnreadableRecordError(compiled_schema)
     from google.protobuf import message_factory  # noqa: PLC0415
 
     message_type = None
-    message_types = list(compiled.message_types_by_name.values())
+    message_types = list(compiled_schema.message_types_by_name.values())
     for index in path:
         if not 0 <= index < len(message_types):
             path_text = ", ".join(map(str, path[:8]))
@@ -88,9 +88,9 @@ def _compile(registered_schema: RegisteredSchema) -> Any:
     from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
 
     try:
-        compiled = _run_protoc(registered_schema)
+        compiled_bytes = _run_protoc(registered_schema)
         pool = descriptor_pool.DescriptorPool()
-        for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:
+        for file in descriptor_pb2.FileDescriptorSet.FromString(compiled_bytes).file:
             pool.Add(file)
         return pool.FindFileByName(_ROOT)
     except UnreadableRecordError as problem:

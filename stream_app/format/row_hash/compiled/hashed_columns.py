@@ -68,14 +68,14 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
 def _buffer_values_of(column_index: int, values: pa.Array) -> tuple[int, ...]:
     """Return the column's number in each buffer of `TextColumns`."""
     prefix = f"{column_index}=".encode()
-    validity, fixed, *strings = values.buffers()
+    validity, fixed_buffer, *strings = values.buffers()
     kind, width = (NUMBERS, 8) if not strings else (_STRING_KINDS[values.type], 4)
     data, size = (strings[0].address, strings[0].size) if any(strings) else (0, 0)
     return (
         kind,
         int.from_bytes(prefix, "little"),
         len(prefix),
-        fixed.address + width * values.offset if fixed else 0,
+        fixed_buffer.address + width * values.offset if fixed_buffer else 0,
         data,
         data + size - 8,
         validity.address if values.null_count else 0,

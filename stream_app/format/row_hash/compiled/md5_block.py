@@ -101,11 +101,11 @@ def _run_steps(builder: Any, state: list[Any], message: list[Any]) -> list[Any]:
     """Run the 64 steps."""
     a, b, c, d = state
     for step in range(64):
-        mixed = _mix(builder, step, b, c, d)
+        mixed_word = _mix(builder, step, b, c, d)
         for term in (a, _constant(_SINES[step]), message[_MESSAGE_WORDS[step]]):
-            mixed = builder.add(mixed, term)
-        left = builder.shl(mixed, _constant(_SHIFTS[step]))
-        right = builder.lshr(mixed, _constant(32 - _SHIFTS[step]))
+            mixed_word = builder.add(mixed_word, term)
+        left = builder.shl(mixed_word, _constant(_SHIFTS[step]))
+        right = builder.lshr(mixed_word, _constant(32 - _SHIFTS[step]))
         a, b, c, d = d, builder.add(builder.or_(left, right), b), b, c
     return [a, b, c, d]
 

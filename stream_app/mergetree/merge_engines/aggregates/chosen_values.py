@@ -226,11 +226,13 @@ def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest:
         if is_valid is not None:
             # A null loses to any value.
             best_is_valid, row_is_valid = is_valid[best[segments]], is_valid[rows]
-            replaced = np.flatnonzero(row_is_valid > best_is_valid)
+            valid_indices = np.flatnonzero(row_is_valid > best_is_valid)
             comparable = np.flatnonzero(row_is_valid & best_is_valid)
-            best[segments[replaced]] = rows[replaced]
+            best[segments[valid_indices]] = rows[valid_indices]
             segments, rows = segments[comparable], rows[comparable]
         values, best_values = column.take(pa.array(rows)), column.take(pa.array(best[segments]))
-        improved = np.flatnonzero(compare(values, best_values).to_numpy(zero_copy_only=False))
-        best[segments[improved]] = rows[improved]
+        improved_indices = np.flatnonzero(
+            compare(values, best_values).to_numpy(zero_copy_only=False)
+        )
+        best[segments[improved_indices]] = rows[improved_indices]
     return best

@@ -154,8 +154,8 @@ def update_rows_partially(
         first_indices = first_of_each(pairs)
         first_pairs = pairs[first_indices]
         fields = [_newest_values(values, pairs, first_pairs) for values in rows.flatten()]
-        merged = pa.StructArray.from_arrays(fields, fields=list(rows.type))
-        return nested_column.with_children((merged,), elements.segments[first_indices], count)
+        merged_rows = pa.StructArray.from_arrays(fields, fields=list(rows.type))
+        return nested_column.with_children((merged_rows,), elements.segments[first_indices], count)
 
     return fold_elements(column, changes, choose)
 

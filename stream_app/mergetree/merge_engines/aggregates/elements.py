@@ -144,9 +144,9 @@ def fold_elements(
         is_retract[change_indices][owners],
         ranks[owners],
     )
-    folded = choose(nested_column, elements, len(rebuilt))
+    folded_column = choose(nested_column, elements, len(rebuilt))
     result_indices[rebuilt] = len(column) + np.arange(len(rebuilt))
-    return pa.concat_arrays([column, folded]).take(
+    return pa.concat_arrays([column, folded_column]).take(
         pa.array(result_indices, mask=result_indices < 0)
     )
 

@@ -84,31 +84,36 @@ def limited_update(
     keys = [rows.field(name) for name in aggregate.nested_key] or [rows]
     codes = combined_codes([value_codes(key) for key in keys], len(rows))
 
-    def add(present: SegmentElements, added: SegmentElements) -> SegmentElements:
+    def add(present: SegmentElements, added_elements: SegmentElements) -> SegmentElements:
         sizes = present.sizes(len(changes.starts))
         is_full = sizes >= aggregate.count_limit
-        added = added.where(is_valid[added.indices] & ~is_full[added.segments])
-        added = added.where(
-            added.indices_in_segments() < (aggregate.count_limit - sizes)[added.segments]
+        added_elements = added_elements.where(
+            is_valid[added_elements.indices] & ~is_full[added_elements.segments]
         )
-        merged = present.where(is_full[present.segments] | is_valid[present.indices]).merge_with(
-            added
+        added_elements = added_elements.where(
+            added_elements.indices_in_segments()
+            < (aggregate.count_limit - sizes)[added_elements.segments]
         )
+        merged_elements = present.where(
+            is_full[present.segments] | is_valid[present.indices]
+        ).merge_with(added_elements)
         if not aggregate.nested_key:
-            return merged
+            return merged_elements
         # A full segment keeps its elements, even if it has a key twice.
         keys = np.where(
-            is_full[merged.segments], -np.arange(len(merged.indices)) - 1, codes[merged.indices]
+            is_full[merged_elements.segments],
+            -np.arange(len(merged_elements.indices)) - 1,
+            codes[merged_elements.indices],
         )
-        pairs = pair_numbers(merged.segments, keys - keys.min(initial=0))
-        return merged.where(last_of_each(pairs))
+        pairs = pair_numbers(merged_elements.segments, keys - keys.min(initial=0))
+        return merged_elements.where(last_of_each(pairs))
 
-    def retract(present: SegmentElements, retracted: SegmentElements) -> SegmentElements:
-        present, retracted = (
+    def retract(present: SegmentElements, retracted_elements: SegmentElements) -> SegmentElements:
+        present, retracted_elements = (
             present.where(is_valid[present.indices]),
-            retracted.where(is_valid[retracted.indices]),
+            retracted_elements.where(is_valid[retracted_elements.indices]),
         )
-        pairs, retracted_pairs = _pairs_of_both(codes, present, retracted)
+        pairs, retracted_pairs = _pairs_of_both(codes, present, retracted_elements)
         is_left = ~np.isin(pairs, retracted_pairs)
         present = present.where(is_left)
         return present.where(last_of_each(pairs[is_left])) if aggregate.nested_key else present
@@ -136,21 +141,23 @@ def merge_maps_by_time(
     ranks = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.int64)
     ranks = np.where(times.is_valid().to_numpy(zero_copy_only=False), ranks, 0)
 
-    def add(present: SegmentElements, added: SegmentElements) -> SegmentElements:
-        pairs, added_pairs = _pairs_of_both(codes, present, added)
+    def add(present: SegmentElements, added_elements: SegmentElements) -> SegmentElements:
+        pairs, added_pairs = _pairs_of_both(codes, present, added_elements)
         index_of_pair = np.full(len(pairs) + len(added_pairs), -1, dtype=np.int64)
         index_of_pair[pairs] = np.arange(len(pairs))
         old_indices = index_of_pair[added_pairs]
         has_old = old_indices >= 0
         old_ranks = np.zeros(len(old_indices), np.int64)
         old_ranks[has_old] = ranks[present.indices[old_indices[has_old]]]
-        is_newer = has_row[added.indices] & (ranks[added.indices] > old_ranks)
+        is_newer = has_row[added_elements.indices] & (ranks[added_elements.indices] > old_ranks)
         indices = present.indices.copy()
-        indices[old_indices[is_newer & has_old]] = added.indices[is_newer & has_old]
+        indices[old_indices[is_newer & has_old]] = added_elements.indices[is_newer & has_old]
         is_removed = np.zeros(len(indices), np.bool_)
-        is_removed[old_indices[~has_row[added.indices] & has_old]] = True
-        replaced = SegmentElements(indices, present.segments)
-        return replaced.where(~is_removed).merge_with(added.where(is_newer & ~has_old))
+        is_removed[old_indices[~has_row[added_elements.indices] & has_old]] = True
+        updated_elements = SegmentElements(indices, present.segments)
+        return updated_elements.where(~is_removed).merge_with(
+            added_elements.where(is_newer & ~has_old)
+        )
 
     return _in_rounds(nested_column, changes, add, lambda present, _: present)
 
@@ -189,14 +196,14 @@ def _in_rounds(
     is_counted, count = counted_changes(nested_column.column, changes), len(changes.starts)
     ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
     present = SegmentElements(np.empty(0, np.int64), np.empty(0, np.int64))
-    finished = []
+    finished_parts = []
     has_value = np.zeros(count, np.bool_)
     for round_index, (segments, indices) in enumerate(changes.rounds(is_counted)):
         is_over = (changes.lengths <= round_index)[present.segments]
-        finished.append(present.where(is_over))
+        finished_parts.append(present.where(is_over))
         present = present.where(~is_over)
         element_indices, owners = nested_column.elements(changes.rows[indices])
-        added = SegmentElements(element_indices, segments[owners])
+        added_elements = SegmentElements(element_indices, segments[owners])
         op = np.full(count, ChangeOp.SKIP, np.int8)
         op[segments] = ops[indices]
         is_retract, is_late = op == ChangeOp.RETRACT, op == ChangeOp.ADD_OLDER
@@ -206,16 +213,23 @@ def _in_rounds(
         is_retract &= has_value
         parts = (
             present.where((~(is_add | is_late | is_retract))[present.segments]),
-            added.where(is_first[added.segments]),
-            add(present.where(is_add[present.segments]), added.where(is_add[added.segments])),
-            add(added.where(is_late[added.segments]), present.where(is_late[present.segments])),
+            added_elements.where(is_first[added_elements.segments]),
+            add(
+                present.where(is_add[present.segments]),
+                added_elements.where(is_add[added_elements.segments]),
+            ),
+            add(
+                added_elements.where(is_late[added_elements.segments]),
+                present.where(is_late[present.segments]),
+            ),
             retract(
-                present.where(is_retract[present.segments]), added.where(is_retract[added.segments])
+                present.where(is_retract[present.segments]),
+                added_elements.where(is_retract[added_elements.segments]),
             ),
         )
         present = SegmentElements.join(parts)
         has_value |= has_new
-    present = SegmentElements.join((*finished, present))
+    present = SegmentElements.join((*finished_parts, present))
     children = tuple(child.take(pa.array(present.indices)) for child in nested_column.children)
     values = nested_column.with_children(children, present.segments, count)
     return values.take(pa.array(np.arange(count), mask=~has_value))

@@ -92,11 +92,13 @@ def write_bitmaps(bitmaps: Bitmaps) -> bytes:
 
 def unite_bitmaps(values: Iterable[Bitmaps]) -> Bitmaps:
     """Return the union of all bitmaps."""
-    united: dict[int, BitMap] = {}
+    united_bitmaps: dict[int, BitMap] = {}
     for bitmaps in values:
         for high, bitmap in bitmaps.items():
-            united[high] = united[high] | bitmap if high in united else bitmap
-    return united
+            united_bitmaps[high] = (
+                united_bitmaps[high] | bitmap if high in united_bitmaps else bitmap
+            )
+    return united_bitmaps
 
 
 def _read_tree(data: bytes) -> tuple[dict[int, int], int]:

@@ -182,8 +182,10 @@ class SegmentChanges(Segments):
         is_late = self.is_any(ChangeOp.ADD_OLDER)[indices]
         segments = np.repeat(np.arange(len(self.starts)), self.lengths)[indices]
         # The last late value is the oldest of all.
-        ordered: Int64s = indices[np.lexsort((np.where(is_late, -indices - 1, indices), segments))]
-        return ordered
+        ordered_indices: Int64s = indices[
+            np.lexsort((np.where(is_late, -indices - 1, indices), segments))
+        ]
+        return ordered_indices
 
     def row_at(self, indices: Int64s) -> Int64s:
         """Return the batch's rows at indices of changes; -1 stays -1."""

@@ -125,11 +125,11 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
     if pa.types.is_decimal(column.type):
         return _decimal_sum(column, changes, is_counted, is_retract)
     values = _widened_values(column)[changes.rows]
-    signed = np.where(
+    signed_values = np.where(
         is_counted, np.where(is_retract, -values, values), np.array(_NEUTRAL, values.dtype)
     )
     is_floating = pa.types.is_floating(column.type)
-    total = _sum_in_order(signed, changes) if is_floating else changes.sums(signed)
+    total = _sum_in_order(signed_values, changes) if is_floating else changes.sums(signed_values)
     return _array(total, changes.segments_with(is_counted), column.type)
 
 
@@ -184,8 +184,8 @@ def _widened_values(column: pa.Array) -> _Values:
 
 def _array(values: _Values, has_value: Bools | None, data_type: pa.DataType) -> pa.Array:
     """Convert values to a column. As in Java, integers lose the bits that do not fit."""
-    narrowed = values.astype(data_type.to_pandas_dtype(), copy=False)
-    return number_column(narrowed, has_value, data_type)
+    narrow_values = values.astype(data_type.to_pandas_dtype(), copy=False)
+    return number_column(narrow_values, has_value, data_type)
 
 
 def _wrap(values: _Values, data_type: pa.DataType) -> _Values:
@@ -233,8 +233,10 @@ def _decimal_sum(
     result = np.zeros(len(changes.starts), object)
     has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(is_counted):
-        signed = np.where(is_retract[indices], -unscaled_values[indices], unscaled_values[indices])
-        new_values = np.where(has_value[segments], result[segments] + signed, signed)
+        signed_values = np.where(
+            is_retract[indices], -unscaled_values[indices], unscaled_values[indices]
+        )
+        new_values = np.where(has_value[segments], result[segments] + signed_values, signed_values)
         result[segments] = new_values
         has_value[segments] = ~overflows(new_values, arrow_type, is_sum=True)
     return from_integers(result, has_value, arrow_type)

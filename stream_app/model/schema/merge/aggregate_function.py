@@ -30,7 +30,7 @@ class FunctionTraits:
 
     Attributes:
         roots: the column types that the function accepts.
-        unbounded: whether STRING is the only accepted text type, because results grow.
+        is_unbounded: whether STRING is the only accepted text type, because results grow.
         accepts_retracts: whether it can undo a -U or -D row.
         retracts_by_division: whether it divides to undo a row, so a zero cannot be undone.
         needs_rows: whether an ARRAY's elements, or a MAP's values, must be ROWs.
@@ -39,7 +39,7 @@ class FunctionTraits:
     """
 
     roots: frozenset[TypeRoot] = _ALL
-    unbounded: bool = False
+    is_unbounded: bool = False
     accepts_retracts: bool = False
     retracts_by_division: bool = False
     needs_rows: bool = False
@@ -51,13 +51,13 @@ class FunctionTraits:
         element = data_type.element
         if self.needs_rows and (element is None or element.root is not TypeRoot.ROW):
             return False
-        fits = not self.unbounded or data_type.length == STRING_MAX
+        fits = not self.is_unbounded or data_type.length == STRING_MAX
         return data_type.root in self.roots and fits
 
     @property
     def accepted_types(self) -> str:
         """A text about the types that the function accepts."""
-        if self.unbounded:
+        if self.is_unbounded:
             return "STRING"
         row_types = {TypeRoot.ARRAY: "ARRAY<ROW>", TypeRoot.MAP: "MAP<key, ROW>"}
         type_names = (row_types[root] if self.needs_rows else root.value for root in self.roots)
@@ -85,7 +85,7 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "last_value": _KEEPS,
     "listagg": FunctionTraits(
         roots=frozenset({TypeRoot.VARCHAR}),
-        unbounded=True,
+        is_unbounded=True,
         counts_repeats=True,
         distinct_option="distinct",
     ),

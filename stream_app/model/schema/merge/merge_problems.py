@@ -122,9 +122,9 @@ def _option_conflicts(options: Mapping[str, str]) -> Iterator[str]:
     core = CoreOptions(options)
     on_delete = PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE
     on_group = PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP
-    excluded = {on_delete.key: core[on_delete], on_group.key: bool(core[on_group])}
+    is_set_of_key = {on_delete.key: core[on_delete], on_group.key: bool(core[on_group])}
     if core[IGNORE_DELETE]:
-        for key, is_set in excluded.items():
+        for key, is_set in is_set_of_key.items():
             if is_set:
                 yield f"{IGNORE_DELETE.key} and {key} exclude each other: give one of them"
     if core[on_delete] and sequence_groups(options):

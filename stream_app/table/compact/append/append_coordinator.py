@@ -282,7 +282,9 @@ class FailedAppendTasks:
 
     bucket_failures: CompactionFailures[BucketId]
     _failed_tasks: list[Task] = field(init=False, default_factory=list)
-    _damaged: dict[str, tuple[BucketId, BaseException]] = field(init=False, default_factory=dict)
+    _damaged_files: dict[str, tuple[BucketId, BaseException]] = field(
+        init=False, default_factory=dict
+    )
 
     def note(self, request: CompactRequest, where: str, error: BaseException) -> None:
         """Note that a task failed."""
@@ -292,14 +294,14 @@ class FailedAppendTasks:
         error_path = error.where if isinstance(error, CorruptFileError) else ""
         damaged_names = {file.file_name for file in files if file.file_name in error_path}
         if damaged_names:
-            self._damaged |= {name: (bucket_id, error) for name in damaged_names}
+            self._damaged_files |= {name: (bucket_id, error) for name in damaged_names}
             _LOG.error(
                 "%s: left as it is until the job is started again; the files beside it continue",
                 ", ".join(sorted(damaged_names)),
             )
-        undamaged = tuple(file for file in files if file.file_name not in damaged_names)
-        if undamaged:
-            self._failed_tasks.append((request.partition, undamaged))
+        undamaged_files = tuple(file for file in files if file.file_name not in damaged_names)
+        if undamaged_files:
+            self._failed_tasks.append((request.partition, undamaged_files))
 
     def due_tasks(self) -> list[Task]:
         """Return the failed tasks whose retry is due."""
@@ -318,7 +320,7 @@ class FailedAppendTasks:
     def skipped_files(self) -> set[str]:
         """Return the files that the planner must skip: they wait for a retry or are damaged."""
         waiting_names = {file.file_name for _, files in self._failed_tasks for file in files}
-        return self._damaged.keys() | waiting_names
+        return self._damaged_files.keys() | waiting_names
 
     def to_be_retried(self) -> set[BucketId]:
         """Return the buckets with a failed task that has attempts left."""
@@ -326,7 +328,7 @@ class FailedAppendTasks:
 
     def stuck_errors(self) -> dict[BucketId, BaseException | None]:
         """Return buckets whose tasks keep failing or whose files are damaged, with the error."""
-        return {**self.bucket_failures.stuck_errors(), **dict(self._damaged.values())}
+        return {**self.bucket_failures.stuck_errors(), **dict(self._damaged_files.values())}
 
     def seconds_until_retry(self) -> float | None:
         """Return the seconds until the next retry; None when no retry is worth waiting for."""

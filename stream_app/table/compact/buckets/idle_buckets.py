@@ -38,29 +38,31 @@ class IdleBuckets:
 
     buckets_max: int = _BUCKETS_MAX
     bytes_max: int = _BYTES_MAX
-    _packed: dict[BucketId, tuple[int | None, bytes]] = field(init=False, default_factory=dict)
+    _packed_files: dict[BucketId, tuple[int | None, bytes]] = field(
+        init=False, default_factory=dict
+    )
 
     @property
     def buckets(self) -> Set[BucketId]:
         """The buckets whose files are kept."""
-        return self._packed.keys()
+        return self._packed_files.keys()
 
     def keep(self, live_buckets: Mapping[BucketId, LiveBucket]) -> None:
         """Add the files of further buckets."""
         for bucket_id, (total_buckets, files) in live_buckets.items():
-            self._packed[bucket_id] = total_buckets, pack_metadata(files)
+            self._packed_files[bucket_id] = total_buckets, pack_metadata(files)
         kept_bytes = 0
-        newest_first = reversed(list(self._packed.items()))
-        for newer_buckets, (bucket_id, (_, packed)) in enumerate(newest_first):
-            kept_bytes += len(packed)
+        newest_first = reversed(list(self._packed_files.items()))
+        for newer_buckets, (bucket_id, (_, packed_files)) in enumerate(newest_first):
+            kept_bytes += len(packed_files)
             if kept_bytes > self.bytes_max or newer_buckets >= self.buckets_max:
-                del self._packed[bucket_id]
+                del self._packed_files[bucket_id]
 
     def take(self, bucket_id: BucketId) -> LiveBucket:
         """Remove and return the files of a bucket."""
-        total_buckets, packed = self._packed.pop(bucket_id)
-        return LiveBucket(total_buckets, unpack_metadata(packed))
+        total_buckets, packed_files = self._packed_files.pop(bucket_id)
+        return LiveBucket(total_buckets, unpack_metadata(packed_files))
 
     def clear(self) -> None:
         """Drop all files."""
-        self._packed.clear()
+        self._packed_files.clear()

@@ -72,7 +72,7 @@ def advised(case: Case, line: str) -> str:
     flushed = int(buckets) * choice.sizes.flush_size / interval_s / (1e6 * float(rate.split()[0]))
     cores = int(case.args["of"])
     return core_advice(
-        lambda longer: flushed * choice.simulated.rewrites(longer), cores, interval_s
+        lambda longer: flushed * choice.simulated_bucket.rewrites(longer), cores, interval_s
     ).text()
 
 

@@ -80,7 +80,7 @@ def _replay(case: Case) -> str:
             changes.append(
                 VersionChanges(
                     snapshot_id=int(number.rstrip("or")),
-                    unrecorded=_UNRECORDED.get(number.strip("0123456789"), ""),
+                    reason_unrecorded=_UNRECORDED.get(number.strip("0123456789"), ""),
                     producer=producer or "none",
                 )
             )

@@ -202,11 +202,11 @@ def test_one_action_at_a_time_and_its_lines_as_they_come(warehouse: Warehouse) -
     with pytest.raises(UsageError, match="compact runs already"):
         actions.begin("shop.orders", {"action": "tag", "tag": "mine"})
     go_on.touch()
-    assert run.ended.wait(120)
+    assert run.end_event.wait(120)
     assert ([*run.lines], run.state) == (["begun"], "done")
     failing = Actions(site, TOKEN, command=(sys.executable, "-c", "raise SystemExit('no Java')"))
     run = failing.begin("shop.orders", {"action": "compact"})
-    assert run.ended.wait(120)
+    assert run.end_event.wait(120)
     assert run.state == "failed"
     assert run.lines[0] == "no Java"
     assert "stream-app compact ended with 1" in run.lines[1]
@@ -225,7 +225,7 @@ def test_the_end_of_the_server_ends_its_compactions(
     actions = Actions(site, TOKEN, command=slow, patience_s=0.0)
     run = actions.begin("shop.orders", {"action": "compact"})
     while not run.lines:
-        assert not run.ended.wait(0.02), [*run.lines]
+        assert not run.end_event.wait(0.02), [*run.lines]
     actions.close(patience_s)
-    assert run.ended.wait(120)
+    assert run.end_event.wait(120)
     assert run.state == "failed"

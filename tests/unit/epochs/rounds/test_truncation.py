@@ -16,7 +16,7 @@ from stream_app.kafka.offset_ranges import KafkaPartition
 
 def counts(truncated: dict[KafkaPartition, int], *others: KafkaPartition) -> DecodeCounts:
     ends = {where: PartitionEnd(99, None) for where in (*truncated, *others)}
-    return DecodeCounts(truncated=truncated, ends=ends)
+    return DecodeCounts(truncation_offsets=truncated, ends=ends)
 
 
 def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:

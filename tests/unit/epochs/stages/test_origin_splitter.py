@@ -107,7 +107,7 @@ def test_shards_go_into_one_table_that_is_there() -> None:
 def test_a_message_without_a_table_has_a_reason_and_stops_no_other() -> None:
     parts = split(
         "{", change("orders"), change("customers"), change("customers"),
-        refused={Origin("shop", "", "customers"): "no such luck"},
+        refusal_reasons={Origin("shop", "", "customers"): "no such luck"},
     )  # fmt: skip
     assert parts[0] == [1]
     assert [reason[:12] for reason in parts[UNREADABLE_INDEX]] == [

@@ -106,7 +106,7 @@ def _versions(branch: BranchFacts) -> str:
     if earliest_snapshot is None or latest_snapshot is None:
         return "no snapshot yet"
     return (
-        f"snapshots {earliest_snapshot.snapshot_id} to {latest_snapshot.snapshot_id}, the newest "
+        f"snapshots {earliest_snapshot.snapshot_id} to {latest_snapshot.snapshot_id}, the latest "
         f"of {time_text(latest_snapshot.time_ms)}"
     )
 

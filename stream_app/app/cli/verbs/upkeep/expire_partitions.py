@@ -121,10 +121,10 @@ def run(args: argparse.Namespace) -> int:
 
     def drop() -> Iterator[str]:
         remaining_count = count
-        for expired in expire.execute(expiry):
-            dropped_text = count_text(len(expired.partitions), "partition")
-            yield f"snapshot {expired.snapshot.snapshot_id} drops {dropped_text}"
-            remaining_count -= len(expired.partitions)
+        for expiry_commit in expire.execute(expiry):
+            dropped_text = count_text(len(expiry_commit.partitions), "partition")
+            yield f"snapshot {expiry_commit.snapshot.snapshot_id} drops {dropped_text}"
+            remaining_count -= len(expiry_commit.partitions)
         if remaining_count:
             yield f"kept, because of writes meanwhile: {count_text(remaining_count, 'partition')}"
         yield f"dropped {count_text(count - remaining_count, 'partition')}"

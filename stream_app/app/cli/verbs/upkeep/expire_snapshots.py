@@ -124,9 +124,9 @@ def run(args: argparse.Namespace) -> int:
             raise CommitConflictError(error.problem, where=error.where, fix=error.fix) from error
         expire_changelogs.execute(changelogs)
         files = snapshots.files.count + changelogs.files.count
-        freed = size_text(snapshots.files.byte_count + changelogs.files.byte_count)
+        freed_text = size_text(snapshots.files.byte_count + changelogs.files.byte_count)
         count = count_text(len(snapshots.snapshot_ids), "snapshot")
-        yield f"expired {count}: {count_text(files, 'file')}, {freed}"
+        yield f"expired {count}: {count_text(files, 'file')}, {freed_text}"
 
     is_empty = not (snapshots.snapshot_ids or changelogs.snapshot_ids)
     return run_upkeep(args, _plan_lines(snapshots, changelogs), expire, is_empty=is_empty)
