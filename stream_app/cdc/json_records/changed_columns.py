@@ -108,7 +108,7 @@ def explicit_nulls(
         The records, by name; and the indices of values that cannot be parsed.
     """
     nulls: dict[str, list[int]] = {name: [] for name in names}
-    unreadable_messages: list[int] = []
+    unreadable_indices: list[int] = []
     # A loop over messages in which something that the table has is null.
     for index, text in zip(
         indices.tolist(), values.take(pa.array(indices)).to_pylist(), strict=True
@@ -116,13 +116,13 @@ def explicit_nulls(
         try:
             document = orjson.loads(text)
         except orjson.JSONDecodeError:
-            unreadable_messages.append(index)
+            unreadable_indices.append(index)
             continue
         for record, image in images(document, index):
             for name, value in (image or {}).items():
                 if value is None and name in nulls:
                     nulls[name].append(record)
-    return [np.array(records, np.int64) for records in nulls.values()], unreadable_messages
+    return [np.array(records, np.int64) for records in nulls.values()], unreadable_indices
 
 
 def fill_up(

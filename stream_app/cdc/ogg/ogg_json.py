@@ -166,10 +166,10 @@ class OggDialect(dialect.Dialect):
             yield row, after
 
         names = [reading.name for reading in table.readings]
-        nulls, unreadable_messages = explicit_nulls(
+        nulls, unreadable_indices = explicit_nulls(
             messages.values, np.flatnonzero(omits_value), names, after_of
         )
-        is_unclear[unreadable_messages] = True
+        is_unclear[unreadable_indices] = True
         if messages.nulls is not None:
             nulls = list(messages.nulls["after"])
         # Only updates are completed: elsewhere a null is a value.
