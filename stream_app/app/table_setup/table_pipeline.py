@@ -165,11 +165,11 @@ class RowSettings:
             restores_values=self.restores_values,
         )
         is_described = StepPlace.DESCRIBED_COLUMNS not in self.left_out_steps
-        evolution_rules = self.evolution_rules if is_described else None
+        rules = self.evolution_rules if is_described else None
         return replace(
             setup,
             keep_update_before=setup.keep_update_before and self.keeps_update_before,
-            mapping_options=None if evolution_rules is None else evolution_rules.options,
+            mapping_options=None if rules is None else rules.options,
         )
 
     def _own_message_decoder(self) -> OwnMessageDecoder | None:
@@ -244,14 +244,14 @@ class RowSettings:
 
     def _narrowed_columns(self) -> Step | None:
         """Return the step that quarantines values which a type change has cut, or None."""
-        evolution_rules = self.evolution_rules
-        if evolution_rules is None or not evolution_rules.quarantines_narrowed:
+        rules = self.evolution_rules
+        if rules is None or not rules.quarantines_narrowed:
             return None
         options = self.source_config.format_options
         return NarrowedColumnStep(
             source_extractor=make_source_extractor(self.source_config.format, options),
             schema=self.schema,
-            rules=evolution_rules,
+            rules=rules,
             type_times_ms=self.column_times(),
             aliases={
                 **earlier_column_names(self.source_config, self.schema),

@@ -152,7 +152,7 @@ class CommitFiles:
             index_manifest=index_manifest,
         )
 
-    def statistics(self) -> Sequence[PartitionStatistics]:
+    def read_partition_statistics(self) -> Sequence[PartitionStatistics]:
         """Return the last attempt's changes to each partition's statistics."""
         return partition_statistics(
             self._changes.entries if self._changes else (),
