@@ -265,9 +265,11 @@ CANAL_JSON = DialectDeclaration(
     "messages are read.",
     options=_OPTIONS,
     make_dialect=lambda _: CanalDialect(),
-    default_encoding=_default,
-    origins=_ORIGINS.origins,
-    change_times=partial(change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]),
+    default_encoding_of=_default,
+    find_origins=_ORIGINS.origins,
+    find_change_times=partial(
+        change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]
+    ),
     has_whole_before=_has_whole_before,
     ddl_of=_ddl_of,
     telltale_fields=(frozenset({"database", "table", "type", "data", "isDdl"}),),

@@ -299,8 +299,8 @@ DMS_JSON = DialectDeclaration(
     make_dialect=lambda options: DmsDialect(
         trusts_keys=options.values[_UPDATE_KEYS] == "unchanged"
     ),
-    default_encoding=partial(texts_and_numbers, binary=Encoding.HEX),
-    origins=OriginRule(_metadata_schema(*_METADATA), _named_origins).origins,
-    change_times=partial(change_times, _metadata_schema(*_TIME_NAMES), _times_of),
+    default_encoding_of=partial(texts_and_numbers, binary=Encoding.HEX),
+    find_origins=OriginRule(_metadata_schema(*_METADATA), _named_origins).origins,
+    find_change_times=partial(change_times, _metadata_schema(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),
 ).declaration()

@@ -194,10 +194,10 @@ MAXWELL_JSON = DialectDeclaration(
     "describes how the messages are read.",
     options=_OPTIONS,
     make_dialect=lambda _: MaxwellDialect(),
-    default_encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
-    origins=_ORIGINS.origins,
+    default_encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
+    find_origins=_ORIGINS.origins,
     # Maxwell's times are in seconds.
-    change_times=partial(
+    find_change_times=partial(
         change_times, pa.schema([("ts", pa.int64())]), lambda columns: pc.multiply(columns[0], 1000)
     ),
     has_whole_before=lambda _: True,

@@ -157,7 +157,7 @@ class CommitFiles:
         return partition_statistics(
             self._changes.entries if self._changes else (),
             spec_of=self.table.paths.partition_spec,
-            utc_ms=utc_ms,
+            utc_ms_of=utc_ms,
         )
 
     def note_created(self) -> None:
