@@ -45,7 +45,7 @@ class CommitChanges:
             None derives it from the commit's files.
     """
 
-    entries: tuple[ManifestEntry, ...]
+    entries: tuple[ManifestEntry, ...] = ()
     changelog: tuple[ManifestEntry, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
     bucket_lookups: tuple[tuple[BucketId, LookupFiles], ...] = ()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from stream_app.catalog.catalog_environment import PartitionStatisticsReader
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
@@ -105,12 +106,7 @@ class FileStoreCommit:
                 commit's outcome cannot be determined.
         """
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
-
-        def changes_on(base_snapshot: Snapshot | None) -> CommitChanges:
-            if check_base is not None:
-                check_base(base_snapshot)
-            return changes
-
+        changes_on = partial(_checked_changes, changes, check_base)
         return self._publish(PlannedSnapshot(CommitKind.APPEND, committable, changes_on))
 
     def commit_compactions(
@@ -141,13 +137,13 @@ class FileStoreCommit:
         committable: ManifestCommittable,
         partitions: Collection[bytes] | None = None,
         *,
-        check_deleted: Callable[[Sequence[ManifestEntry]], None] | None = None,
+        check_files: Callable[[Sequence[ManifestEntry]], None] | None = None,
         operation: str | None = None,
         keeps_postponed: bool = False,
     ) -> Snapshot:
         """Replace live files by new ones in one snapshot. Without new files, this only deletes.
 
-        It overwrites concurrent commits as well, unless `check_deleted` forbids it. The known
+        It overwrites concurrent commits as well, unless `check_files` forbids it. The known
         snapshot stays, so a follower reads this snapshot like another writer's.
 
         Args:
@@ -155,13 +151,12 @@ class FileStoreCommit:
                 live files of `partitions`.
             partitions: serialized partitions, of which all buckets are replaced; None: the whole
                 table.
-            check_deleted: gets the deleted files in each attempt, and may raise
-                CommitConflictError.
+            check_files: gets the deleted files in each attempt, and may raise CommitConflictError.
             operation: the operation that the snapshot records.
             keeps_postponed: whether rows that wait in ``bucket-postpone`` stay.
 
         Raises:
-            CommitConflictError: `check_deleted` raised it; nothing has changed.
+            CommitConflictError: `check_files` raised it; nothing has changed.
             CommitError: other writers won every race, or time is up; nothing has changed.
         """
         changes = committable.changes
@@ -172,8 +167,8 @@ class FileStoreCommit:
             overwrite_changes = changes_of_overwrite(
                 self.table, base_snapshot, partitions, changes, keeps_postponed=keeps_postponed
             )
-            if check_deleted is not None:
-                check_deleted(
+            if check_files is not None:
+                check_files(
                     [entry for entry in overwrite_changes.entries if entry.kind is FileKind.DELETE]
                 )
             return overwrite_changes
@@ -187,7 +182,7 @@ class FileStoreCommit:
         partitions: Collection[bytes],
         identifier: int,
         *,
-        check_deleted: Callable[[Sequence[ManifestEntry]], None] | None = None,
+        check_files: Callable[[Sequence[ManifestEntry]], None] | None = None,
     ) -> Snapshot:
         """Delete all rows of partitions, in one snapshot.
 
@@ -195,17 +190,14 @@ class FileStoreCommit:
             partitions: serialized partitions; a partition without files is harmless.
             identifier: the commit identifier. A stream gives the identifier of its newest commit. A
                 caller with its own commit user may give `BATCH_COMMIT_IDENTIFIER`.
-            check_deleted: gets the deleted files in each attempt, and may raise
-                CommitConflictError.
+            check_files: gets the deleted files in each attempt, and may raise CommitConflictError.
 
         Raises:
             CommitConflictError, CommitError: as `overwrite`.
         """
         assert partitions, "nothing is to be dropped"
         committable = ManifestCommittable(identifier=identifier)
-        return self.overwrite(
-            committable, partitions, check_deleted=check_deleted, operation=TRUNCATE
-        )
+        return self.overwrite(committable, partitions, check_files=check_files, operation=TRUNCATE)
 
     def truncate(self, identifier: int) -> Snapshot:
         """Delete all rows of the table, in one snapshot; otherwise as `drop_partitions`."""
@@ -228,9 +220,7 @@ class FileStoreCommit:
             CommitConflictError: `next_sum_record` raised it; nothing is committed.
             CommitError: other writers won every race; nothing is committed.
         """
-        changes = CommitChanges(
-            entries=(), statistics_file=statistics_file, next_sum_record=next_sum_record
-        )
+        changes = CommitChanges(statistics_file=statistics_file, next_sum_record=next_sum_record)
         return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, lambda _: changes))
 
     def _publish(self, plan: PlannedSnapshot) -> Snapshot:
@@ -342,6 +332,15 @@ def _changes_of(
         return changes
     next_id = 1 if base_snapshot is None else base_snapshot.snapshot_id + 1
     return replace(changes, entries=number_entries(changes.entries, next_id))
+
+
+def _checked_changes(
+    changes: CommitChanges, check_base: BaseCheck | None, base_snapshot: Snapshot | None
+) -> CommitChanges:
+    """Return the changes, unless the check of their base forbids the commit."""
+    if check_base is not None:
+        check_base(base_snapshot)
+    return changes
 
 
 def _lost_race_error(

@@ -119,7 +119,7 @@ class _PartitionRescale:
             return commit.overwrite(
                 committable,
                 [self.partition],
-                check_deleted=self._check_deleted,
+                check_files=self._check_files,
                 keeps_postponed=True,
             )
         except _OvertakenError:
@@ -182,7 +182,7 @@ class _PartitionRescale:
         map_in_threads(thread_count(self.table), split_group, new_keys)
         self._split_ids = {entry.identity for entry in live_entries}
 
-    def _check_deleted(self, deleted_entries: Sequence[ManifestEntry]) -> None:
+    def _check_files(self, deleted_entries: Sequence[ManifestEntry]) -> None:
         if {entry.identity for entry in deleted_entries} != self._split_ids:
             raise _OvertakenError(
                 "the partition has other files",
