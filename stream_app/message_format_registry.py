@@ -99,4 +99,4 @@ def make_format(name: str, setup: FormatSetup) -> MessageFormat:
 
 def origins_in(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
     """Return the source table of each message; a partial of this function can be pickled."""
-    return make_source_extractor(name, options).origins(messages)
+    return make_source_extractor(name, options).find_origins(messages)

@@ -250,7 +250,7 @@ class Simulation:
         self.load = load
         self.model = SizeModel(load, table.schema.target_file_size)
         self.executor = SimulatedExecutor(table, self.model, clock)
-        self.coordinator = table_kind_of(table.schema).coordinator(table, self.executor)
+        self.coordinator = table_kind_of(table.schema).make_coordinator(table, self.executor)
         self.coordinator.restore([BUCKET], None)
         self.live: dict[str, DataFileMeta] = {}
         self.started = clock.seconds

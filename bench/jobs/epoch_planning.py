@@ -119,7 +119,7 @@ def job_epochs(
         epoch_log=EpochLog(checkpoint, can_reread=True),
         writer=EpochLogWriter(checkpoint),
         process_epoch=process_epoch,
-        failure=lambda: None,
+        read_failure=lambda: None,
         jobs=JobGroup(spark, "bench"),
         clock=SystemClock(),
         pace=FixedPace(seconds),

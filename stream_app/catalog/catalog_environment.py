@@ -26,7 +26,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.partition_statistics import PartitionStatistics
 from stream_app.planning.schema.schema_changes import SchemaChange
 
-Statistics = Callable[[], Sequence[PartitionStatistics]]
+PartitionStatisticsReader = Callable[[], Sequence[PartitionStatistics]]
+"""Returns a commit's changes to the statistics of each partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,16 @@ class CatalogEnvironment(Protocol):
         ...
 
     def publish_snapshot(
-        self, snapshots: SnapshotManager, snapshot: Snapshot, statistics: Statistics
+        self,
+        snapshots: SnapshotManager,
+        snapshot: Snapshot,
+        read_partition_statistics: PartitionStatisticsReader,
     ) -> bool:
         """Publish a snapshot whose files are all written; False if its number is taken.
 
         Args:
-            statistics: returns the snapshot's changes to each partition's statistics.
+            read_partition_statistics: returns the snapshot's changes to the statistics of each
+                partition.
 
         Raises:
             UnsyncedError: the snapshot exists, but may vanish in a crash of the machine.
@@ -99,7 +104,10 @@ class NoCatalog:
     snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
 
     def publish_snapshot(
-        self, snapshots: SnapshotManager, snapshot: Snapshot, _statistics: Statistics
+        self,
+        snapshots: SnapshotManager,
+        snapshot: Snapshot,
+        _read_partition_statistics: PartitionStatisticsReader,
     ) -> bool:
         """See `CatalogEnvironment.publish_snapshot`."""
         return snapshots.publish(snapshot)
@@ -153,7 +161,10 @@ class LockedEnvironment:
     snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
 
     def publish_snapshot(
-        self, snapshots: SnapshotManager, snapshot: Snapshot, _statistics: Statistics
+        self,
+        snapshots: SnapshotManager,
+        snapshot: Snapshot,
+        _read_partition_statistics: PartitionStatisticsReader,
     ) -> bool:
         """See `CatalogEnvironment.publish_snapshot`."""
         with nullcontext() if self.lock is None else self.lock.hold(self.identifier):

@@ -96,14 +96,14 @@ class LowerCaseFormat:
 
     Attributes:
         make: makes the format of a setup.
-        origins: finds the source table that each message names; shards may spell a column in
+        find_origins: finds the source table that each message names; shards may spell a column in
             different ways.
         setup: the setup with the table's own column names.
     """
 
     make: Callable[[FormatSetup], MessageFormat]
     describe: Describe
-    origins: Callable[[pa.RecordBatch], Origins]
+    find_origins: Callable[[pa.RecordBatch], Origins]
     setup: FormatSetup
     _spellings: dict[Origin | None, dict[str, str]] = field(init=False, default_factory=dict)
     _formats: dict[tuple[str, ...], MessageFormat] = field(init=False, default_factory=dict)
@@ -114,7 +114,7 @@ class LowerCaseFormat:
         Raises:
             WrongSourceError: two columns of a message differ only in case.
         """
-        origins = self.origins(messages)
+        origins = self.find_origins(messages)
         if len(origins.tables) <= 1:
             return self._decode_table(next(iter(origins.tables), None), messages)
         parts = []

@@ -124,25 +124,27 @@ class SourceExtractor:
     it asks, such as a schema registry, does not answer.
 
     Attributes:
-        origins: finds the source table that each message names, without decoding it.
+        find_origins: finds the source table that each message names, without decoding it.
         describe: finds the columns and the key of one source table from a few of its messages,
             which have the columns of `change_batch.MESSAGE_SCHEMA`. Returns None if no message
             shows a column. It skips unreadable messages.
-        versions: describes each distinct version of the table, with the messages that show it. None
-            if the format's messages have no types.
-        change_times: finds the time of each change in the source, a timestamp in ms of UTC [n],
-            null if unknown. None if the format's messages have no times.
+        find_versions: describes each distinct version of the table, with the messages that show it.
+            None if the format's messages have no types.
+        find_change_times: finds the time of each change in the source, a timestamp in ms of UTC
+            [n], null if unknown. None if the format's messages have no times.
         ddl_of: finds the source's statement in a message; None if the format has no such messages.
-        transactions: finds the transaction of each message; None if the format's messages do not
-            name it.
+        find_transactions: finds the transaction of each message; None if the format's messages do
+            not name it.
     """
 
-    origins: Callable[[pa.RecordBatch], Origins]
+    find_origins: Callable[[pa.RecordBatch], Origins]
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
-    versions: Callable[[pa.RecordBatch, MappingOptions], Sequence[TableVersionSeen]] | None = None
-    change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+    find_versions: Callable[[pa.RecordBatch, MappingOptions], Sequence[TableVersionSeen]] | None = (
+        None
+    )
+    find_change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     ddl_of: DdlOf | None = None
-    transactions: Callable[[pa.RecordBatch], MessageTransactions] | None = None
+    find_transactions: Callable[[pa.RecordBatch], MessageTransactions] | None = None
 
 
 def promises_nothing(_: Mapping[str, str]) -> bool:
@@ -163,8 +165,8 @@ class FormatDeclaration:
         make: makes the format; raises `UsageError` as `check` does.
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
         make_source_extractor: makes the extractor of the source's facts; raises as `make` does.
-        has_times: whether the extractor has `change_times`.
-        has_transactions: whether the extractor has `transactions`.
+        has_times: whether the extractor has `find_change_times`.
+        has_transactions: whether the extractor has `find_transactions`.
         has_whole_before: whether these options promise that every before-image is whole.
         has_changes: whether messages can be updates and deletes.
         telltale_fields: fields that occur together only in messages of this format, or of formats

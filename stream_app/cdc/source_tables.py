@@ -63,10 +63,10 @@ def origins_of(
 
 
 def origins_with_clusters(
-    origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.RecordBatch
+    find_origins: Callable[[pa.RecordBatch], Origins], messages: pa.RecordBatch
 ) -> Origins:
     """Return the origins of messages with the cluster of their topics."""
-    origins = origins_in(messages)
+    origins = find_origins(messages)
     topics = messages.column("topic").dictionary_encode()
     clusters = [cluster_and_name(topic)[0] for topic in topics.dictionary.to_pylist()]
     if not any(clusters) or not origins.tables:
@@ -91,13 +91,13 @@ def _in_cluster(origin: Origin, cluster: str) -> Origin:
 
 
 def messages_by_origin(
-    origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.Table
+    find_origins: Callable[[pa.RecordBatch], Origins], messages: pa.Table
 ) -> Iterator[tuple[Origin, pa.RecordBatch]]:
     """Yield the messages of each source table, in the order of the tables' names."""
     batches = messages.combine_chunks().to_batches()
     if not batches:
         return
-    origins = origins_in(batches[0])
+    origins = find_origins(batches[0])
     for code, origin in sorted(enumerate(origins.tables), key=lambda item: item[1]):
         yield origin, batches[0].filter(pa.array(origins.codes == code))
 

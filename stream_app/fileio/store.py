@@ -35,14 +35,14 @@ class SparkAccess:
     """The way in which Spark accesses a store's files through Hadoop.
 
     Attributes:
-        location: converts a location to Spark's form.
-        settings: returns Spark's settings for a location, by the options of stores and the
+        location_of: converts a location to Spark's form.
+        settings_of: returns Spark's settings for a location, by the options of stores and the
             environment.
         jars: the name of the set of jars that Spark lacks; empty if Spark has all.
     """
 
-    location: Callable[[str], str]
-    settings: Callable[[str, Mapping[str, str], Mapping[str, str]], dict[str, str]]
+    location_of: Callable[[str], str]
+    settings_of: Callable[[str, Mapping[str, str], Mapping[str, str]], dict[str, str]]
     jars: str = ""
 
 

@@ -89,15 +89,30 @@ def packed_run(run: SortedRun) -> PackedRun:
 
 @dataclass(frozen=True, slots=True)
 class LevelSortedRun:
-    """A sorted run and its level."""
+    """A sorted run and its level. Implements `RunOfFiles`."""
 
     level: int
     run: RunOfFiles
 
     @property
+    def files(self) -> tuple[DataFileMeta, ...]:
+        """The run's files, which are unpacked if necessary."""
+        return self.run.files
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of the run."""
+        return self.run.total_size
+
+    @property
     def row_count(self) -> int:
         """Rows of the run."""
         return self.run.row_count
+
+    @property
+    def newest_ms(self) -> int | None:
+        """The newest creation time of the run's files; None if no file has one."""
+        return self.run.newest_ms
 
 
 def sorted_run(files: Iterable[DataFileMeta], key_of: KeyOrder) -> SortedRun:

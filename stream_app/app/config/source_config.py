@@ -206,7 +206,8 @@ class SourceConfig:
         if not self.clusters:
             return source_extractor
         return replace(
-            source_extractor, origins=partial(origins_with_clusters, source_extractor.origins)
+            source_extractor,
+            find_origins=partial(origins_with_clusters, source_extractor.find_origins),
         )
 
     @property

@@ -71,7 +71,7 @@ def due_compactions(
         buckets: the buckets to plan for, or None for all.
         is_full: whether to plan a full compaction of each bucket.
     """
-    requests = table_kind_of(table.schema).due_compactions(
+    requests = table_kind_of(table.schema).plan_compactions(
         table, snapshot, buckets, is_full=is_full
     )
     compactions = [due_compaction(table, request) for request in requests]

@@ -79,7 +79,9 @@ def live_files(
     def sort_key(entry: ManifestEntry) -> tuple[object, ...]:
         return *file_place(table, entry), -entry.file.max_sequence_number, entry.file.file_name
 
-    return sorted(bucket_filter.chosen_entries(table, FILES.rows(table, snapshot)), key=sort_key)
+    return sorted(
+        bucket_filter.chosen_entries(table, FILES.read_rows(table, snapshot)), key=sort_key
+    )
 
 
 def file_place(table: FileStoreTable, entry: ManifestEntry) -> tuple[str, int, int]:

@@ -43,7 +43,7 @@ def listing(
         return Listing(row_type, [row_type(**row) for row in arrow_table.to_pylist()])
     if name == "files":
         return file_listing(table, live_files(table, snapshot, bucket_filter))
-    return _listing(name, table, system_table.rows(table, snapshot), _COLUMNS[name])
+    return _listing(name, table, system_table.read_rows(table, snapshot), _COLUMNS[name])
 
 
 def file_listing(

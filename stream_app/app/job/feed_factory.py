@@ -149,7 +149,7 @@ class FeedFactory:
             quarantine_writer=self._quarantine_writer(name),
             listener=events,
             expectation_judge=ExpectationJudge(table.label),
-            pace_text=self.pace.text,
+            describe_pace=self.pace.text,
             evolution=evolution_of(
                 self.job_tables, name, table, self.state_file, table.clock.now_ms
             ),

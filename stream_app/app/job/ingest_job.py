@@ -245,13 +245,13 @@ class _IngestJob:
         plan = epoch_committer.round_runner.plan()
         unused_settings_check = UnusedSettingsCheck(
             named_tables=job_tables.named_tables,
-            idle_expectations=feed_factory.idle_expectations,
+            find_idle_expectations=feed_factory.idle_expectations,
             state_file=self.checked_job.state_file,
         )
         with_checks = ChecksBetweenEpochs(epoch_committer.lock).with_checks
         transient_warnings = TransientWarnings(
             state_file=self.checked_job.state_file,
-            service_problems=events.listeners.problems,
+            find_service_problems=events.listeners.problems,
             budget=feed_factory.budget,
             pace=feed_factory.pace,
         )

@@ -148,7 +148,7 @@ class NativeSourceReader:
             epoch_log=epoch_committer.epoch_log,
             writer=EpochLogWriter(settings.checkpoint),
             process_epoch=epoch_committer.process_epoch,
-            failure=lambda: epoch_committer.failure,
+            read_failure=lambda: epoch_committer.failure,
             jobs=JobGroup(self.runner.spark, f"stream {settings.job_tables.name}"),
             clock=settings.clock,
             epoch_cutter=epoch_cutter,
@@ -159,7 +159,7 @@ class NativeSourceReader:
         """Return the cutter of epochs between transactions; None if epochs may cut transactions."""
         if not settings.job_tables.keeps_transactions:
             return None
-        transactions_of = settings.job_tables.source.source_extractor.transactions
+        transactions_of = settings.job_tables.source.source_extractor.find_transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeEpochCutter(
             reader=TransactionReader(
@@ -168,7 +168,7 @@ class NativeSourceReader:
                 clock=settings.clock,
             ),
             log=BorderLog(settings.checkpoint),
-            newest_offsets=lambda: self.offset_client.offsets_at(OffsetEnd.NEWEST),
+            read_newest_offsets=lambda: self.offset_client.offsets_at(OffsetEnd.NEWEST),
             clock=settings.clock,
             limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
             patience_s=None if settings.trigger is None else TRANSACTION_WAIT_S,

@@ -25,19 +25,19 @@ class TransientWarnings:
 
     Attributes:
         state_file: the job's state.
-        service_problems: returns a warning for each service that fails.
+        find_service_problems: returns a warning for each service that fails.
         budget: the cores that compactions need, and those that they have.
         pace: decides when epochs begin.
     """
 
     state_file: JobStateFile
-    service_problems: Callable[[], Sequence[JobWarning]]
+    find_service_problems: Callable[[], Sequence[JobWarning]]
     budget: CoreBudget
     pace: Pace
 
     def write(self) -> None:
         """Write the warnings into the job's state, in place of those of the last call."""
-        self.state_file.write_transient_warnings("services", self.service_problems())
+        self.state_file.write_transient_warnings("services", self.find_service_problems())
         self.state_file.write_transient_warnings("cores", self._core_warnings())
         self.state_file.write_transient_warnings("freshness", self._freshness_warnings())
 

@@ -22,12 +22,12 @@ class UnusedSettingsCheck:
 
     Attributes:
         named_tables: the tables that have settings of their own.
-        idle_expectations: returns the names of expectations that have applied to no table.
+        find_idle_expectations: returns the names of expectations that have applied to no table.
         state_file: the job's state, with the tables that the job has seen and the warnings.
     """
 
     named_tables: Sequence[str]
-    idle_expectations: Callable[[], Sequence[str]]
+    find_idle_expectations: Callable[[], Sequence[str]]
     state_file: JobStateFile
     _is_done: bool = field(init=False, default=False)
 
@@ -39,7 +39,8 @@ class UnusedSettingsCheck:
         names = sorted(set(self.state_file.state.origins.values()))
         unused_names = [name for name in self.named_tables if name not in names] if names else []
         self.state_file.warn(_table_warning(name, names) for name in unused_names)
-        self.state_file.warn(map(_expectation_warning, self.idle_expectations() if names else ()))
+        idle_expectations = self.find_idle_expectations() if names else ()
+        self.state_file.warn(map(_expectation_warning, idle_expectations))
 
 
 def _table_warning(name: str, names: Sequence[str]) -> JobWarning:

@@ -139,7 +139,7 @@ def named_splitter(
     assignment = job_tables.assignment(names, targets)
     if assignment is None:
         return OneTableSplitter()
-    return OriginSplitter(job_tables.source.source_extractor.origins, assignment)
+    return OriginSplitter(job_tables.source.source_extractor.find_origins, assignment)
 
 
 def _recorded_names(job_tables: JobTables) -> Iterator[str]:

@@ -46,7 +46,7 @@ class SumDialect:
 
     Attributes:
         quote: the character that encloses a name.
-        row: returns the expression that joins the texts of a row's columns.
+        join_texts: returns the expression that joins the texts of a row's columns.
         digest: the expression that hashes a text into hexadecimal digits.
         half: the sum of one half of all digests as numbers; ``{}`` is the half's first digit.
         array: the expression of an array's text; empty if the database has no arrays. ``{c}`` is
@@ -59,7 +59,7 @@ class SumDialect:
 
     quote: str
     expressions: Expressions
-    row: Callable[[Sequence[SummedColumn]], str]
+    join_texts: Callable[[Sequence[SummedColumn]], str]
     digest: str
     half: str
     replica: str
@@ -89,7 +89,7 @@ class SumDialect:
         self, relation: str, columns: Sequence[SummedColumn], keys: Sequence[SummedColumn]
     ) -> str:
         """Return the query of each row's key text `k`, key digest `g` and row digest `r`."""
-        key, row = self.row(keys), self.row(columns)
+        key, row = self.join_texts(keys), self.join_texts(columns)
         digest_columns = f"{self.digest.format(key)} as g, {self.digest.format(row)} as r"
         return f"select {key} as k, {digest_columns} from {relation}"
 
@@ -217,7 +217,7 @@ _POSTGRES = SumDialect(
             POSTGRES_MICROS,
         ),
     },
-    row=_postgres_row,
+    join_texts=_postgres_row,
     digest="md5(convert_to({}, 'UTF8'))",
     replica="select pg_is_in_recovery()",
     half="sum(('x' || substr(r, {}, 16))::bit(64)::bigint)",
@@ -266,7 +266,7 @@ _MYSQL = SumDialect(
             "cast(timestampdiff(microsecond, '1970-01-01', {c}) as char)",
         ),
     },
-    row=_mysql_row,
+    join_texts=_mysql_row,
     digest="md5({})",
     replica="select @@global.read_only",
     half="sum(cast(conv(substr(r, {}, 16), 16, 10) as unsigned))",

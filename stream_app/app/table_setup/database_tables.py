@@ -202,7 +202,7 @@ class DatabaseTables:
         )
         share = self.job_tables.share
         return OriginSplitter(
-            self._source_extractor.origins,
+            self._source_extractor.find_origins,
             assignment,
             accepts_unassigned=not share or share.is_first,
             forwards_statements=self._source_extractor.ddl_of is not None,
@@ -220,7 +220,7 @@ class DatabaseTables:
 
     def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
         """See `NewcomerCreator.quarantine_unassigned`."""
-        batches = messages_by_origin(self._source_extractor.origins, messages)
+        batches = messages_by_origin(self._source_extractor.find_origins, messages)
         self._write_origins(
             {origin: batch.column("reason")[0].as_py() for origin, batch in batches}
         )
@@ -229,7 +229,7 @@ class DatabaseTables:
     def _assign_messages(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
         by_table: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, batch in messages_by_origin(self._source_extractor.origins, messages):
+        for origin, batch in messages_by_origin(self._source_extractor.find_origins, messages):
             targets = {**self._targets, **_targets_in(by_table)}
             decision = decide_target(self.job_tables.rules, origin, targets)
             if isinstance(decision, RefusedTable):

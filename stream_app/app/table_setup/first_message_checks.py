@@ -114,7 +114,7 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
     """
     sync_config = job_tables.sync
     count = 0
-    batches = list(messages_by_origin(job_tables.source.source_extractor.origins, messages))
+    batches = list(messages_by_origin(job_tables.source.source_extractor.find_origins, messages))
     _warn_if_all_are_left_out(sync_config, [origin for origin, _ in batches])
     for root, leaves in partition_roots(tables_in_messages(dict(batches))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)

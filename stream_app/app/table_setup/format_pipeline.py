@@ -47,7 +47,7 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
         decoder = LowerCaseFormat(
             make=functools.partial(make_format, name),
             describe=describe,
-            origins=functools.partial(origins_in, name, options),
+            find_origins=functools.partial(origins_in, name, options),
             setup=source_setup,
         )
         describe = LowerCaseDescriber(describe)

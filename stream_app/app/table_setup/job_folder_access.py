@@ -75,13 +75,13 @@ def probe_local(location: str) -> tuple[FileIO, str]:
 
 
 def open_folder(
-    location: str, options: Mapping[str, str], hadoop_files: Callable[[], FolderFileIO]
+    location: str, options: Mapping[str, str], open_hadoop_files: Callable[[], FolderFileIO]
 ) -> JobFolder:
     """Open a folder, which need not exist yet.
 
     Args:
         options: the options of the section ``[file-system]``.
-        hadoop_files: starts Spark; called only if no `FileIO` of tables knows the location's
+        open_hadoop_files: starts Spark; called only if no `FileIO` of tables knows the location's
             scheme.
 
     Raises:
@@ -90,7 +90,7 @@ def open_folder(
     """
     if can_open(location):
         return JobFolder(*file_io_of(location, options))
-    return JobFolder(location.rstrip("/"), hadoop_files())
+    return JobFolder(location.rstrip("/"), open_hadoop_files())
 
 
 def checkpoint_of(job_tables: JobTables, *, fix: str) -> JobFolder:
@@ -128,7 +128,7 @@ def create_local_folder(location: str) -> None:
 def spark_location(location: str) -> str:
     """Return a folder's location as Spark spells it."""
     store = store_of(location)
-    return store.spark.location(location) if store else location
+    return store.spark.location_of(location) if store else location
 
 
 def spark_folder_settings(
@@ -146,7 +146,7 @@ def spark_folder_settings(
     if is_local(location):
         return {_FILE_MANAGER: _file_manager(installed_spark_version())}
     store = store_of(location)
-    return store.spark.settings(location, options, environ) if store else {}
+    return store.spark.settings_of(location, options, environ) if store else {}
 
 
 def _file_manager(version: str) -> str:

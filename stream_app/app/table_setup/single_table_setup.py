@@ -65,18 +65,21 @@ def warn_of_ignored_options(table: FileStoreTable) -> None:
 def column_warnings(
     table: str,
     remarks: Iterable[TableRemark],
-    full_key: Callable[[str], str],
+    full_key_of: Callable[[str], str],
     *,
     is_lasting: bool = False,
 ) -> list[JobWarning]:
     """Return the warnings about columns whose values the table does not store exactly.
 
     Args:
-        full_key: returns the configuration key of a format's option.
+        full_key_of: returns the configuration key of a format's option.
     """
     return [
         JobWarning(
-            table=table, problem=remark.text(), fix=remark.remedy(full_key), is_lasting=is_lasting
+            table=table,
+            problem=remark.text(),
+            fix=remark.remedy(full_key_of),
+            is_lasting=is_lasting,
         )
         for remark in remarks
     ]

@@ -87,7 +87,7 @@ def evolution_of(
         rename_rules = RenameRules(
             name=name,
             reaction=reaction,
-            state=lambda: state_file.state,
+            read_state=lambda: state_file.state,
             can_alias=accepts_aliases(settings.source_config),
             now_ms=now_ms,
         )

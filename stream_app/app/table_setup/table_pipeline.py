@@ -75,7 +75,7 @@ class RowSettings:
         keeps_update_before: whether the writer uses -U rows.
         quarantines_non_inserts: whether other changes than inserts are quarantined in a table
             without a key, rather than stopping the job.
-        column_times: returns the time since which each column has its type, in ms.
+        read_column_times: returns the time since which each column has its type, in ms.
         clock: gives decoding tasks the current time for made columns.
     """
 
@@ -88,7 +88,7 @@ class RowSettings:
     restores_values: bool = False
     keeps_update_before: bool = True
     quarantines_non_inserts: bool = False
-    column_times: Callable[[], Mapping[str, int]] = dict
+    read_column_times: Callable[[], Mapping[str, int]] = dict
     clock: Clock = field(default_factory=SystemClock)
 
     def pipeline(self) -> Pipeline:
@@ -165,20 +165,20 @@ class RowSettings:
             restores_values=self.restores_values,
         )
         is_described = StepPlace.DESCRIBED_COLUMNS not in self.left_out_steps
-        evolution_rules = self.evolution_rules if is_described else None
+        rules = self.evolution_rules if is_described else None
         return replace(
             setup,
             keep_update_before=setup.keep_update_before and self.keeps_update_before,
-            mapping_options=None if evolution_rules is None else evolution_rules.options,
+            mapping_options=None if rules is None else rules.options,
         )
 
     def _own_message_decoder(self) -> OwnMessageDecoder | None:
         if self.source_filter is None:
             return None
-        origins = functools.partial(
+        find_origins = functools.partial(
             origins_in, self.source_config.format, self.source_config.format_options
         )
-        return OwnMessageDecoder(origins=origins, source_filter=self.source_filter)
+        return OwnMessageDecoder(find_origins=find_origins, source_filter=self.source_filter)
 
     def _made_columns(self) -> Step | None:
         """Return the step that computes the made columns, or None without such columns."""
@@ -244,15 +244,15 @@ class RowSettings:
 
     def _narrowed_columns(self) -> Step | None:
         """Return the step that quarantines values which a type change has cut, or None."""
-        evolution_rules = self.evolution_rules
-        if evolution_rules is None or not evolution_rules.quarantines_narrowed:
+        rules = self.evolution_rules
+        if rules is None or not rules.quarantines_narrowed:
             return None
         options = self.source_config.format_options
         return NarrowedColumnStep(
             source_extractor=make_source_extractor(self.source_config.format, options),
             schema=self.schema,
-            rules=evolution_rules,
-            type_times_ms=self.column_times(),
+            rules=rules,
+            type_times_ms=self.read_column_times(),
             aliases={
                 **earlier_column_names(self.source_config, self.schema),
                 **parse_aliases(options.get(COLUMN_ALIASES, "")),
@@ -279,7 +279,7 @@ def row_settings(
         schema=table.schema,
         expectations=job_tables.expectations_of(table.name, table.schema.fields),
         quarantines_non_inserts=quarantines_non_inserts,
-        column_times=functools.partial(column_times, table),
+        read_column_times=functools.partial(column_times, table),
     )
 
 

@@ -105,7 +105,7 @@ class JobSite(Site):
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
-            shown_job.job_tables.source.source_extractor.origins,
+            shown_job.job_tables.source.source_extractor.find_origins,
             lambda: state_or_empty(checkpoint).origins,
         )
         self._unresolved_counter = UnresolvedRecordCounter(

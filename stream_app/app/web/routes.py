@@ -141,9 +141,9 @@ class _Routes:
             status = self.site.status(name)
             table = self.site.open(name)
             activity, epochs = self.site.activity_of(name), self.site.epochs(name)
-            page = table_page(name, table, partial(self.site.quarantine, name), activity)
+            shown_table = table_page(name, table, partial(self.site.quarantine, name), activity)
             return self._page(
-                "table", shown=page, status=status, chart=epoch_chart(epochs), epochs=epochs,
+                "table", shown=shown_table, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 offered=self._offered_kinds(name, status), action_runs=self.actions.runs(name),
                 live_updates=live_updates, ends_problem=self.site.ends_problem,
                 held_explanation=HELD_EXPLANATION, trees_open=BUCKETS_OPEN,

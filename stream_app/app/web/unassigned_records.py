@@ -72,13 +72,13 @@ class UnassignedFactsCache:
 
     Attributes:
         open_quarantine: opens the quarantine; returns None without one.
-        origins: extracts the source tables of messages, in the job's format.
-        stored_origins: returns the source tables that the job stores.
+        find_origins: extracts the source tables of messages, in the job's format.
+        read_stored_origins: returns the source tables that the job stores.
     """
 
     open_quarantine: Callable[[], Quarantine | None]
-    origins: Callable[[pa.RecordBatch], Origins]
-    stored_origins: Callable[[], Collection[Origin]]
+    find_origins: Callable[[pa.RecordBatch], Origins]
+    read_stored_origins: Callable[[], Collection[Origin]]
     _files: Hashable = field(init=False, default=None)
     _facts: UnassignedFacts = field(init=False, default_factory=UnassignedFacts)
 
@@ -104,7 +104,7 @@ class UnassignedFactsCache:
     def refused_counts(self) -> Mapping[Origin, int]:
         """Return the refused source tables, except those that the job stores by now."""
         counts = self.facts().refused_counts
-        stored_origins = self.stored_origins() if counts else ()
+        stored_origins = self.read_stored_origins() if counts else ()
         return {origin: count for origin, count in counts.items() if origin not in stored_origins}
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:
@@ -115,7 +115,7 @@ class UnassignedFactsCache:
 
     def _count_by_origin(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:
         try:
-            origins = self.origins(as_messages(records))
+            origins = self.find_origins(as_messages(records))
         except StreamAppError:
             return {}  # a registry is away: the page has the records by their kinds
         counts = Counter(code for code in origins.codes.tolist() if code != NO_TABLE)

@@ -9,12 +9,12 @@ Source: Paimon `catalog/CatalogSnapshotCommit.java`, `tag/SnapshotLoaderImpl.jav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
 
-from stream_app.catalog.catalog_environment import CatalogPartition
+from stream_app.catalog.catalog_environment import CatalogPartition, PartitionStatisticsReader
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, RestResponse, table_path
 from stream_app.catalog.rest.schema_change_json import json_of_change
@@ -78,7 +78,7 @@ class RestEnvironment:
         self,
         snapshots: SnapshotManager,
         snapshot: Snapshot,
-        statistics: Callable[[], Sequence[PartitionStatistics]],
+        read_partition_statistics: PartitionStatisticsReader,
     ) -> bool:
         """Let the server publish the snapshot; of an external table, create its file."""
         if self.is_external:
@@ -87,7 +87,9 @@ class RestEnvironment:
         body = {
             "tableId": self.table_id,
             "snapshot": {key: value for key, value in fields if value is not None},
-            "statistics": [_statistics_object(partition) for partition in statistics()],
+            "statistics": [
+                _statistics_object(partition) for partition in read_partition_statistics()
+            ],
         }
         response = self.api.post(*table_path(self.identifier, "commit"), body=body)
         self._check_table_exists(response)

@@ -84,7 +84,7 @@ class _PairedRows(NamedTuple):
         """Find the records whose row of `old` has an explicit null, for each column.
 
         Returns:
-            The records; and the positions of messages that cannot be parsed.
+            The records; and the indices of messages that cannot be parsed.
         """
         if messages.nulls is None:
             return explicit_nulls(
@@ -126,9 +126,9 @@ def images_of(
     previous_columns = [
         values_at(column, paired_rows.old_indices) for column in children_of(old_rows.values)
     ]
-    nulls, unreadable_messages = paired_rows.explicit_nulls(messages, table, is_paired)
+    nulls, unreadable_indices = paired_rows.explicit_nulls(messages, table, is_paired)
     before = fill_up(previous_columns, after, nulls)
-    is_suspect[list(unreadable_messages)] = True
+    is_suspect[list(unreadable_indices)] = True
     is_suspect[message_indices[~paired_rows.are_objects()]] = True
     is_one_to_one = bool((data_rows.counts == 1).all())
     record_messages = None if is_one_to_one else pa.array(message_indices)

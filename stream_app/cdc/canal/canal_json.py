@@ -201,20 +201,20 @@ def _convert_image(
     """Return an image with texts that its columns can read, converted by their MySQL types."""
     cells = dict(image)
     for name in names:
-        cell, mysql_type = cells.get(name), types[name]
-        if mysql_type is None:
+        cell, type_text = cells.get(name), types[name]
+        if type_text is None:
             continue
-        if cell_of(mysql_type)[0] is not JsonKind.STRING:
+        if cell_of(type_text)[0] is not JsonKind.STRING:
             raise UnreadableRecordError(f"has a 'mysqlType' of {name!r} that is not a text")
         if cell is None or cell[0] is JsonKind.NULL:
             continue
-        convert = conversion(families[name], mysql_type)
+        convert = conversion(families[name], type_text)
         if convert is not None:
             try:
                 cells[name] = (JsonKind.STRING, convert(cell[1]))
             except ValueError as problem:
                 raise UnreadableRecordError(
-                    f"column {name!r}: {cell[1][:80]!r} {problem} (mysqlType {mysql_type[:80]})"
+                    f"column {name!r}: {cell[1][:80]!r} {problem} (mysqlType {type_text[:80]})"
                 ) from None
     return cells
 
@@ -265,9 +265,11 @@ CANAL_JSON = DialectDeclaration(
     "messages are read.",
     options=_OPTIONS,
     make_dialect=lambda _: CanalDialect(),
-    default_encoding=_default,
-    origins=_ORIGINS.origins,
-    change_times=partial(change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]),
+    default_encoding_of=_default,
+    find_origins=_ORIGINS.origins,
+    find_change_times=partial(
+        change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]
+    ),
     has_whole_before=_has_whole_before,
     ddl_of=_ddl_of,
     telltale_fields=(frozenset({"database", "table", "type", "data", "isDdl"}),),

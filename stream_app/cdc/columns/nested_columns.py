@@ -45,8 +45,8 @@ class _Number(str):
 class Casts:
     """The casts of scalars: `column_cast.cast_column` and `cast_alone`."""
 
-    column: Callable[[ColumnReading, JsonKind, pa.Array], CastResult]
-    alone: CastAlone
+    cast_column: Callable[[ColumnReading, JsonKind, pa.Array], CastResult]
+    cast_alone: CastAlone
 
 
 def cast_nested(reading: ColumnReading, wire_values: pa.Array, casts: Casts) -> CastResult:
@@ -85,7 +85,7 @@ def cast_texts(reading: ColumnReading, wire_values: pa.Array, casts: Casts) -> C
 
 
 def _cast_inner(reading: ColumnReading, wire_values: pa.Array, casts: Casts) -> CastResult:
-    return casts.column(reading, reading.usual_kind(), wire_values)
+    return casts.cast_column(reading, reading.usual_kind(), wire_values)
 
 
 def _parse_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> CastResult | None:
@@ -187,7 +187,7 @@ def _scalars(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> 
     is_broken = np.array(
         [document is not None and cell is None for document, cell in pairs], np.bool_
     )
-    values, has_failed = cast_cells(reading, cells, casts.alone)
+    values, has_failed = cast_cells(reading, cells, casts.cast_alone)
     return values, any_of(has_failed, is_broken)
 
 

@@ -48,14 +48,15 @@ def _timestamp(messages: pa.RecordBatch, _: SourceExtractor) -> pa.Array:
 
 
 def _origin(field: str, messages: pa.RecordBatch, source_extractor: SourceExtractor) -> pa.Array:
-    origins = source_extractor.origins(messages)
+    origins = source_extractor.find_origins(messages)
     names = pa.array([getattr(table, field) or None for table in origins.tables], pa.string())
     return values_at(names, origins.codes)
 
 
 def _op_ts(messages: pa.RecordBatch, source_extractor: SourceExtractor) -> pa.Array:
-    assert source_extractor.change_times is not None, "a configuration's check refuses such formats"
-    return source_extractor.change_times(messages)
+    find_change_times = source_extractor.find_change_times
+    assert find_change_times is not None, "a configuration's check refuses such formats"
+    return find_change_times(messages)
 
 
 METADATA: Mapping[str, MetadataColumn] = {

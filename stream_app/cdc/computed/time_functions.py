@@ -189,10 +189,10 @@ def _padded_number(values: Int64s, part: PatternPart) -> pa.Array:
     return pc.replace_substring(texts, "00", "Q") if is_short_quarter else texts
 
 
-def _calendar_field(field: Callable[[pa.Array], pa.Array]) -> Callable[[Int64s], Int64s]:
+def _calendar_field(field_of: Callable[[pa.Array], pa.Array]) -> Callable[[Int64s], Int64s]:
     def read(seconds: Int64s) -> Int64s:
         stamps = pa.array(seconds).view(pa.timestamp("s"))
-        field_values: Int64s = field(stamps).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        field_values: Int64s = field_of(stamps).cast(pa.int64()).to_numpy(zero_copy_only=False)
         return field_values
 
     return read

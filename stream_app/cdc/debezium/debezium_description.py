@@ -1,8 +1,8 @@
 """Describes a source table from Debezium's messages: its columns, their types, and its key.
 
-Implements `describe` and `versions` of `message_format.SourceExtractor`. The job calls it when it
-creates a table, when messages have columns or types that the table lacks, and for each batch where
-``narrowed-columns = quarantine``.
+Implements `describe` and `find_versions` of `message_format.SourceExtractor`. The job calls it when
+it creates a table, when messages have columns or types that the table lacks, and for each batch
+where ``narrowed-columns = quarantine``.
 
 1. Each distinct schema envelope is read once. It has names, types, nullability and comments.
 2. Plain JSON has names alone. Their type is STRING, which holds every value.
@@ -58,7 +58,7 @@ def describe(
 
 
 def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[TableVersionSeen]:
-    """See `message_format.SourceExtractor.versions`; keys are columns like others."""
+    """See `message_format.SourceExtractor.find_versions`; keys are columns like others."""
     return [
         TableVersionSeen(np.array(version.message_indices, np.int64), table)
         for version in _version_messages(messages)

@@ -211,12 +211,12 @@ class DebeziumJson:
 
 def _source_extractor(options: Mapping[str, str]) -> SourceExtractor:
     return SourceExtractor(
-        origins=debezium_origins,
+        find_origins=debezium_origins,
         describe=partial(describe, keeps_nulls=keeps_nulls(options)),
-        versions=versions,
-        change_times=change_times,
+        find_versions=versions,
+        find_change_times=change_times,
         ddl_of=partial(text_at, database_field="databaseName", text_field="ddl"),
-        transactions=debezium_transactions,
+        find_transactions=debezium_transactions,
     )
 
 

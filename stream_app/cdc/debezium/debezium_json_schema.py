@@ -92,11 +92,11 @@ class _JsonSchemaSourceExtractor:
     schemas: Schemas
     keeps_nulls: bool
 
-    def origins(self, messages: pa.RecordBatch) -> Origins:
+    def find_origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceExtractor`; each message names its table."""
         return debezium_origins(without_heads(messages))
 
-    def change_times(self, messages: pa.RecordBatch) -> pa.Array:
+    def find_change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceExtractor`."""
         return change_times(without_heads(messages))
 
@@ -118,7 +118,7 @@ class _JsonSchemaSourceExtractor:
         )
         return describe(enveloped_messages, options, keeps_nulls=self.keeps_nulls)
 
-    def versions(
+    def find_versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceExtractor`. One message shows the columns of its schema.
@@ -146,10 +146,10 @@ def _source_extractor(registries: Registries, options: Mapping[str, str]) -> Sou
     schemas = registry_schemas(_NAME, SECTION, registries, options)
     extractor = _JsonSchemaSourceExtractor(schemas, keeps_nulls(options))
     return SourceExtractor(
-        origins=extractor.origins,
+        find_origins=extractor.find_origins,
         describe=extractor.describe,
-        versions=extractor.versions,
-        change_times=extractor.change_times,
+        find_versions=extractor.find_versions,
+        find_change_times=extractor.find_change_times,
     )
 
 

@@ -140,10 +140,10 @@ class DmsDialect(dialect.Dialect):
             is_suspect |= is_update & ~is_proven
         is_suspect |= ~is_update & has_old  # in other operations these are ordinary columns
         is_suspect |= is_update & ~is_proven & has_old
-        before, unreadable_messages = _before_images(
+        before, unreadable_indices = _before_images(
             values, table, is_update & has_old & ~is_suspect, old_columns, after
         )
-        is_suspect[unreadable_messages] = True
+        is_suspect[unreadable_indices] = True
         images = Images(
             ops=ops,
             has_before=is_delete | (is_update & is_proven),
@@ -260,18 +260,18 @@ def _before_images(
     old_columns: Sequence[pa.Array],
     after_columns: Sequence[pa.Array],
 ) -> tuple[list[pa.Array], list[int]]:
-    """Return the before-images, completed by the row itself, and the unreadable messages."""
+    """Return the completed before-images, and the indices of unreadable messages."""
     is_unclear: Bools = np.zeros(len(values), np.bool_)
     for old_column, after_column in zip(old_columns, after_columns, strict=True):
         is_unclear |= ~valid_of(old_column) & valid_of(after_column)
     names = [f"{_BEFORE}{reading.name}" for reading in table.readings]
-    nulls, unreadable_messages = explicit_nulls(
+    nulls, unreadable_indices = explicit_nulls(
         values,
         np.flatnonzero(is_completed & is_unclear),
         names,
         lambda document, row: ((row, document["data"]),),
     )
-    return fill_up(old_columns, after_columns, nulls), unreadable_messages
+    return fill_up(old_columns, after_columns, nulls), unreadable_indices
 
 
 def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
@@ -299,8 +299,8 @@ DMS_JSON = DialectDeclaration(
     make_dialect=lambda options: DmsDialect(
         trusts_keys=options.values[_UPDATE_KEYS] == "unchanged"
     ),
-    default_encoding=partial(texts_and_numbers, binary=Encoding.HEX),
-    origins=OriginRule(_metadata_schema(*_METADATA), _named_origins).origins,
-    change_times=partial(change_times, _metadata_schema(*_TIME_NAMES), _times_of),
+    default_encoding_of=partial(texts_and_numbers, binary=Encoding.HEX),
+    find_origins=OriginRule(_metadata_schema(*_METADATA), _named_origins).origins,
+    find_change_times=partial(change_times, _metadata_schema(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),
 ).declaration()

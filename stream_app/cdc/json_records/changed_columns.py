@@ -96,19 +96,19 @@ def explicit_nulls(
     values: pa.Array,
     indices: Int64s,
     names: Sequence[str],
-    images: Callable[[Any, int], Iterable[tuple[int, Mapping[str, Any] | None]]],
+    images_of: Callable[[Any, int], Iterable[tuple[int, Mapping[str, Any] | None]]],
 ) -> tuple[list[Int64s], list[int]]:
     """Find the records whose image has an explicit null, for each column.
 
     Args:
         indices: those of the values to examine; they are few, because each is parsed by itself.
-        images: index of a parsed value → its records and their images.
+        images_of: index of a parsed value → its records and their images.
 
     Returns:
         The records, by name; and the indices of values that cannot be parsed.
     """
     nulls: dict[str, list[int]] = {name: [] for name in names}
-    unreadable_messages: list[int] = []
+    unreadable_indices: list[int] = []
     # A loop over messages in which something that the table has is null.
     for index, text in zip(
         indices.tolist(), values.take(pa.array(indices)).to_pylist(), strict=True
@@ -116,13 +116,13 @@ def explicit_nulls(
         try:
             document = orjson.loads(text)
         except orjson.JSONDecodeError:
-            unreadable_messages.append(index)
+            unreadable_indices.append(index)
             continue
-        for record, image in images(document, index):
+        for record, image in images_of(document, index):
             for name, value in (image or {}).items():
                 if value is None and name in nulls:
                     nulls[name].append(record)
-    return [np.array(records, np.int64) for records in nulls.values()], unreadable_messages
+    return [np.array(records, np.int64) for records in nulls.values()], unreadable_indices
 
 
 def fill_up(

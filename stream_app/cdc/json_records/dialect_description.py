@@ -1,7 +1,7 @@
 """Describes a source table from messages of any dialect: names, types where given, and the key.
 
-Implements `describe` and `versions` of `message_format.SourceExtractor`. A dialect describes one
-message. A field whose message gives no type becomes a STRING column, which holds every value.
+Implements `describe` and `find_versions` of `message_format.SourceExtractor`. A dialect describes
+one message. A field whose message gives no type becomes a STRING column, which holds every value.
 
 Source: Paimon `flink/action/cdc/format/AbstractJsonRecordParser.java`.
 """
@@ -37,7 +37,7 @@ def describe(
 def versions(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> Sequence[TableVersionSeen]:
-    """Return the table's versions by their first messages; see `SourceExtractor.versions`."""
+    """Return the table's versions by their first messages; see `SourceExtractor.find_versions`."""
     rows_of_tables: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
     for row, value in enumerate(messages.column("value").to_pylist()):

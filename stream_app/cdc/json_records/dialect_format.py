@@ -81,13 +81,13 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         section: str,
         setup: FormatSetup,
         checked_options: CheckedOptions,
-        default_encoding: Callable[[DataType], Encoding],
+        default_encoding_of: Callable[[DataType], Encoding],
         fields: Mapping[str, ConnectField] | None = None,
     ) -> None:
         """Read messages of this dialect.
 
         Args:
-            default_encoding: returns the encoding of a column, by its type.
+            default_encoding_of: returns the encoding of a column, by its type.
             fields: the columns as a schema of the messages describes them; None without a schema.
         """
         self._dialect = dialect
@@ -96,7 +96,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         self._policy = checked_options.column_policy(setup.columns)
         self._table = DialectTable(
             readings=apply_schema(
-                column_readings(setup, checked_options.encodings, default_encoding),
+                column_readings(setup, checked_options.encodings, default_encoding_of),
                 fields or {},
                 checked_options.encodings,
             ),
@@ -286,9 +286,9 @@ class DialectDeclaration:
 
     Attributes:
         name, section, introduction, options: see `FormatDeclaration`.
-        origins, change_times, ddl_of: see `SourceExtractor`.
+        find_origins, find_change_times, ddl_of: see `SourceExtractor`.
         make_dialect: makes the dialect of a table's options.
-        default_encoding: returns the encoding of a column, by its type.
+        default_encoding_of: returns the encoding of a column, by its type.
         has_whole_before, has_changes, telltale_fields: see `FormatDeclaration`.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
@@ -297,10 +297,10 @@ class DialectDeclaration:
     section: str
     introduction: str
     options: tuple[Option[Any], ...]
-    origins: Callable[[pa.RecordBatch], Origins]
+    find_origins: Callable[[pa.RecordBatch], Origins]
     make_dialect: Callable[[CheckedOptions], Dialect]
-    default_encoding: Callable[[DataType], Encoding]
-    change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+    default_encoding_of: Callable[[DataType], Encoding]
+    find_change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     ddl_of: DdlOf | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     has_changes: bool = True
@@ -321,7 +321,7 @@ class DialectDeclaration:
             make=self._format,
             survey=partial(survey, default_dialect),
             make_source_extractor=partial(self._source_extractor, default_dialect),
-            has_times=self.change_times is not None,
+            has_times=self.find_change_times is not None,
             has_whole_before=self.has_whole_before,
             has_changes=self.has_changes,
             telltale_fields=self.telltale_fields,
@@ -331,10 +331,10 @@ class DialectDeclaration:
         self, default_dialect: Dialect, _options: Mapping[str, str]
     ) -> SourceExtractor:
         return SourceExtractor(
-            origins=self.origins,
+            find_origins=self.find_origins,
             describe=partial(describe, default_dialect),
-            versions=partial(versions, default_dialect),
-            change_times=self.change_times,
+            find_versions=partial(versions, default_dialect),
+            find_change_times=self.find_change_times,
             ddl_of=self.ddl_of,
         )
 
@@ -348,4 +348,6 @@ class DialectDeclaration:
     def _format(self, setup: FormatSetup) -> MessageFormat:
         checked_options = self._parse_options(setup.options, setup.columns)
         dialect = self.make_dialect(checked_options)
-        return DialectDecoder(dialect, self.section, setup, checked_options, self.default_encoding)
+        return DialectDecoder(
+            dialect, self.section, setup, checked_options, self.default_encoding_of
+        )

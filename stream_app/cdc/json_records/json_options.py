@@ -206,20 +206,20 @@ def parse_format_options(
 def column_readings(
     setup: FormatSetup,
     encodings: Mapping[str, Encoding],
-    default_encoding: Callable[[DataType], Encoding],
+    default_encoding_of: Callable[[DataType], Encoding],
 ) -> tuple[ColumnReading, ...]:
     """Return the reading of each column of a table, for messages without a schema.
 
     Args:
         encodings: the encodings of single columns, by name.
-        default_encoding: returns the encoding of another column, by its type.
+        default_encoding_of: returns the encoding of another column, by its type.
     """
     return tuple(
         ColumnReading(
             name=column.name,
             data_type=column.data_type,
             arrow_type=setup.arrow_schema.field(column.name).type,
-            encoding=encodings.get(column.name) or default_encoding(column.data_type),
+            encoding=encodings.get(column.name) or default_encoding_of(column.data_type),
             scale=column.data_type.scale,
             is_required=not column.data_type.nullable or column.name in setup.primary_keys,
             is_key=column.name in setup.primary_keys,

@@ -99,18 +99,18 @@ class MaxwellDialect(dialect.Dialect):
         ops = ops_of(message_type, _OPS)
         is_update = ops == UPDATE
         after, has_old = children_of(data), valid_of(old)
-        unreadable_messages: Sequence[int] = ()
+        unreadable_indices: Sequence[int] = ()
         if messages.nulls is not None:
             nulls = messages.nulls["old"]
         else:
-            nulls, unreadable_messages = explicit_nulls(
+            nulls, unreadable_indices = explicit_nulls(
                 values,
                 rows_with_nulls_after(values, is_update & has_old, b'"old":'),
                 [reading.name for reading in table.readings],
                 lambda document, row: ((row, document["old"]),),
             )
         is_suspect = (ops == 0) | ~valid_of(data) | (is_update != has_old) | _is_own(database, name)
-        is_suspect[list(unreadable_messages)] = True
+        is_suspect[list(unreadable_indices)] = True
         images = Images(
             ops=ops,
             has_before=is_update | (ops == DELETE),
@@ -194,10 +194,10 @@ MAXWELL_JSON = DialectDeclaration(
     "describes how the messages are read.",
     options=_OPTIONS,
     make_dialect=lambda _: MaxwellDialect(),
-    default_encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
-    origins=_ORIGINS.origins,
+    default_encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
+    find_origins=_ORIGINS.origins,
     # Maxwell's times are in seconds.
-    change_times=partial(
+    find_change_times=partial(
         change_times, pa.schema([("ts", pa.int64())]), lambda columns: pc.multiply(columns[0], 1000)
     ),
     has_whole_before=lambda _: True,

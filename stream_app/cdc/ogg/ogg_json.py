@@ -166,10 +166,10 @@ class OggDialect(dialect.Dialect):
             yield row, after
 
         names = [reading.name for reading in table.readings]
-        nulls, unreadable_messages = explicit_nulls(
+        nulls, unreadable_indices = explicit_nulls(
             messages.values, np.flatnonzero(omits_value), names, after_of
         )
-        is_unclear[unreadable_messages] = True
+        is_unclear[unreadable_indices] = True
         if messages.nulls is not None:
             nulls = list(messages.nulls["after"])
         # Only updates are completed: elsewhere a null is a value.
@@ -313,8 +313,8 @@ OGG_JSON = DialectDeclaration(
     make_dialect=lambda options: OggDialect(
         reads_missing_as_null=options.values[_COMPRESSED] == "null"
     ),
-    default_encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
-    origins=_ORIGINS.origins,
-    change_times=partial(change_times, _TIME, lambda columns: parse_times_ms(columns[0])),
+    default_encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
+    find_origins=_ORIGINS.origins,
+    find_change_times=partial(change_times, _TIME, lambda columns: parse_times_ms(columns[0])),
     telltale_fields=(frozenset({"table", "op_type"}),),
 ).declaration()

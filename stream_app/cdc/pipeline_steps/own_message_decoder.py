@@ -65,11 +65,11 @@ class OwnMessageDecoder:
     """A decoder of the messages that a table accepts; the others become bad records.
 
     Attributes:
-        origins: the reader of the source tables of the messages' format; see
+        find_origins: the reader of the source tables of the messages' format; see
             `message_format.SourceExtractor`.
     """
 
-    origins: Callable[[pa.RecordBatch], Origins]
+    find_origins: Callable[[pa.RecordBatch], Origins]
     source_filter: SourceFilter
 
     def decode_accepted(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
@@ -165,6 +165,6 @@ class OwnMessageDecoder:
 
     def _names(self, messages: pa.RecordBatch) -> list[str]:
         """Return each message's source table; empty if it names none, or has no row."""
-        origins = self.origins(messages)
+        origins = self.find_origins(messages)
         names = list(map(str, origins.tables))
         return ["" if code == NO_TABLE else names[code] for code in origins.codes.tolist()]

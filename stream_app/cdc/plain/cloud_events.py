@@ -71,7 +71,7 @@ def _source_extractor(options: Mapping[str, str]) -> SourceExtractor:
     # The topic is the table, whatever an event holds.
     return replace(
         EventSourceExtractor(inner_extractor, _DATA).as_source_extractor(),
-        origins=inner_extractor.origins,
+        find_origins=inner_extractor.find_origins,
     )
 
 

@@ -184,8 +184,8 @@ PLAIN_ROWS = DialectDeclaration(
     "the messages are read.",
     options=_OPTIONS,
     make_dialect=lambda options: PlainDialect(options.values[KEY_COLUMNS]),
-    default_encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
-    origins=_origins,
+    default_encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
+    find_origins=_origins,
     check_together=partial(check_key_columns, "json", "json"),
 )
 PLAIN_JSON = PLAIN_ROWS.declaration()

@@ -130,5 +130,7 @@ class RegisteredDeclaration:
     def _source_extractor(self, options: Mapping[str, str]) -> SourceExtractor:
         extractor = self._extractor(options)
         return SourceExtractor(
-            origins=origins_of_topics, describe=extractor.describe, versions=extractor.versions
+            find_origins=origins_of_topics,
+            describe=extractor.describe,
+            find_versions=extractor.find_versions,
         )

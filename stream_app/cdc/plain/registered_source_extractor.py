@@ -53,7 +53,7 @@ class RegisteredSourceExtractor:
         ]
         return functools.reduce(merged_source_table, tables) if tables else None
 
-    def versions(
+    def find_versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceExtractor`.

@@ -275,31 +275,34 @@ class EventSourceExtractor:
 
     def as_source_extractor(self) -> SourceExtractor:
         """Return the functions that the messages within can support."""
+        inner_extractor = self.inner_extractor
         return SourceExtractor(
-            origins=self.origins,
+            find_origins=self.find_origins,
             describe=self.describe,
-            versions=None if self.inner_extractor.versions is None else self.versions,
-            change_times=None if self.inner_extractor.change_times is None else self.change_times,
+            find_versions=self.find_versions if inner_extractor.find_versions else None,
+            find_change_times=(
+                self.find_change_times if inner_extractor.find_change_times else None
+            ),
         )
 
-    def origins(self, messages: pa.RecordBatch) -> Origins:
+    def find_origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceExtractor`."""
         inner_messages, reasons = _unwrap(messages, self.event_data, reads_one_by_one=False)
-        origins = self.inner_extractor.origins(inner_messages)
+        origins = self.inner_extractor.find_origins(inner_messages)
         return replace(origins, unassigned_reasons={**origins.unassigned_reasons, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceExtractor`."""
         return self.inner_extractor.describe(unwrap_events(messages, self.event_data), options)
 
-    def versions(
+    def find_versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceExtractor`."""
-        assert self.inner_extractor.versions is not None
-        return self.inner_extractor.versions(unwrap_events(messages, self.event_data), options)
+        assert self.inner_extractor.find_versions is not None
+        return self.inner_extractor.find_versions(unwrap_events(messages, self.event_data), options)
 
-    def change_times(self, messages: pa.RecordBatch) -> pa.Array:
+    def find_change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceExtractor`."""
-        assert self.inner_extractor.change_times is not None
-        return self.inner_extractor.change_times(unwrap_events(messages, self.event_data))
+        assert self.inner_extractor.find_change_times is not None
+        return self.inner_extractor.find_change_times(unwrap_events(messages, self.event_data))

@@ -110,10 +110,10 @@ class HeadedJsonFormat:
             make: makes the format of a schema's number.
             reads_deletes: whether the messages are tombstones.
         """
-        value_schemas = schema_numbers_of(headed_values.take(pa.array(chosen_indices)))
+        schema_numbers = schema_numbers_of(headed_values.take(pa.array(chosen_indices)))
         if reads_deletes and self.text_keys:
-            value_schemas = np.full(len(chosen_indices), NO_SCHEMA, np.int64)
-        for schema_number, indices in groups_by_value(value_schemas):  # a loop over schemas
+            schema_numbers = np.full(len(chosen_indices), NO_SCHEMA, np.int64)
+        for schema_number, indices in groups_by_value(schema_numbers):  # a loop over schemas
             message_indices = chosen_indices[indices]
             try:
                 decoder = self._format(schema_number, make, reads_deletes=reads_deletes)

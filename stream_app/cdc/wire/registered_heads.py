@@ -122,10 +122,12 @@ def _source_extractor(
         return inner_extractor
     extractor = _RewritingSourceExtractor(inner_extractor, rewrite)
     return SourceExtractor(
-        origins=extractor.origins,
+        find_origins=extractor.find_origins,
         describe=extractor.describe,
-        versions=extractor.versions if inner_extractor.versions else None,
-        change_times=extractor.change_times if inner_extractor.change_times else None,
+        find_versions=extractor.find_versions if inner_extractor.find_versions else None,
+        find_change_times=(
+            extractor.find_change_times if inner_extractor.find_change_times else None
+        ),
     )
 
 
@@ -136,9 +138,9 @@ class _RewritingSourceExtractor:
     inner_extractor: SourceExtractor
     rewrite: _Rewrite
 
-    def origins(self, messages: pa.RecordBatch) -> Origins:
+    def find_origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceExtractor`."""
-        return self.inner_extractor.origins(rewrite_keys_and_values(messages, self.rewrite))
+        return self.inner_extractor.find_origins(rewrite_keys_and_values(messages, self.rewrite))
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceExtractor`."""
@@ -146,16 +148,18 @@ class _RewritingSourceExtractor:
             rewrite_keys_and_values(messages, self.rewrite), options
         )
 
-    def versions(
+    def find_versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceExtractor`."""
-        assert self.inner_extractor.versions is not None
-        return self.inner_extractor.versions(
+        assert self.inner_extractor.find_versions is not None
+        return self.inner_extractor.find_versions(
             rewrite_keys_and_values(messages, self.rewrite), options
         )
 
-    def change_times(self, messages: pa.RecordBatch) -> pa.Array:
+    def find_change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceExtractor`."""
-        assert self.inner_extractor.change_times is not None
-        return self.inner_extractor.change_times(rewrite_keys_and_values(messages, self.rewrite))
+        assert self.inner_extractor.find_change_times is not None
+        return self.inner_extractor.find_change_times(
+            rewrite_keys_and_values(messages, self.rewrite)
+        )

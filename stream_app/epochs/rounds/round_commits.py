@@ -274,7 +274,7 @@ class RoundCommitter(Generic[MessagesT]):
         start_s = self.clock.steady_seconds()
         feed, table_output = result.feed, result.table_output
         properties = _properties(table_output.counts, self.decoded_epoch.source_end, self.durations)
-        if pace := feed.pace_text():
+        if pace := feed.describe_pace():
             properties[PACE_PROPERTY] = pace
         for (topic, partition_number), offset in table_output.counts.truncation_offsets.items():
             _LOG.warning(

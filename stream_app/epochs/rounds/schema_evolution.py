@@ -55,13 +55,13 @@ class RenameRules:
 
     Attributes:
         name: the table's name within the job.
-        state: returns the job's state.
+        read_state: returns the job's state.
         can_alias: whether the format accepts values under an old name.
     """
 
     name: str
     reaction: RenameReaction
-    state: Callable[[], JobState]
+    read_state: Callable[[], JobState]
     can_alias: bool
     now_ms: Callable[[], int]
 
@@ -70,25 +70,25 @@ class RenameRules:
         return TableRenaming(
             table=table,
             sent_columns=sent_columns,
-            renames=self.state().renames.of(self._origins()),
+            renames=self.read_state().renames.of(self._origins()),
             reaction=self.reaction,
             can_alias=self.can_alias,
         )
 
     def reads_statements(self) -> bool:
         """Return whether the job reads statements of the databases whose rows the table has."""
-        databases = self.state().renames.databases
+        databases = self.read_state().renames.databases
         return any(
             in_cluster(origin.cluster, origin.database) in databases for origin in self._origins()
         )
 
     def has_waited(self) -> bool:
         """Return whether the table has been held back for long enough."""
-        held_table = self.state().held_tables.get(self.name)
+        held_table = self.read_state().held_tables.get(self.name)
         return held_table is not None and self.now_ms() - held_table.since_ms >= _WAIT_MS
 
     def _origins(self) -> list[Origin]:
-        return [origin for origin, name in self.state().origins.items() if name == self.name]
+        return [origin for origin, name in self.read_state().origins.items() if name == self.name]
 
 
 @dataclass(slots=True)
@@ -97,13 +97,13 @@ class SchemaEvolution:
 
     Attributes:
         name: ``DATABASE.TABLE``.
-        full_key: the key of an option of the format in the configuration.
+        full_key_of: returns the key of an option of the format in the configuration.
         rename_rules: the rules for renamed columns; None if the table does not follow them.
     """
 
     evolution_rules: EvolutionRules
     name: str = ""
-    full_key: Callable[[str], str] = str
+    full_key_of: Callable[[str], str] = str
     rename_rules: RenameRules | None = None
     _warned_of: set[str] = field(init=False, default_factory=set)
     _followed_versions: tuple[int, SourceTable] | None = field(init=False, default=None)
@@ -179,7 +179,7 @@ class SchemaEvolution:
                 fix=f"{_ALTER_FIX}, or choose warn or ignore for narrowed-columns",
             )
         self._followed_versions = versions if not evolution.changes else None
-        fix = f"{_ALTER_FIX}, or set {self.full_key(NARROWED_COLUMNS)} = 'ignore'"
+        fix = f"{_ALTER_FIX}, or set {self.full_key_of(NARROWED_COLUMNS)} = 'ignore'"
         new_texts = [text for text in evolution.kept_columns if text not in self._warned_of]
         self._warned_of.update(new_texts)
         return [
@@ -192,7 +192,7 @@ class SchemaEvolution:
                 JobWarning(
                     table=self.name,
                     problem=remark.text(),
-                    fix=remark.remedy(self.full_key),
+                    fix=remark.remedy(self.full_key_of),
                     is_lasting=True,
                 )
                 for remark in evolution.remarks

@@ -36,7 +36,8 @@ class TableFeed:
         source_check: decides which source table's records the table accepts; None: any.
         evolution: makes the table follow its source; None if it does not follow.
         expectation_judge: judges the records that violate an expectation.
-        pace_text: the job's choice of the epochs' length, for snapshots; empty without one.
+        describe_pace: returns the job's choice of the epochs' length, for snapshots; empty without
+            one.
     """
 
     name: str
@@ -47,7 +48,7 @@ class TableFeed:
     evolution: SchemaEvolution | None = None
     source_check: SourceTableCheck | None = None
     expectation_judge: ExpectationJudge = field(default_factory=ExpectationJudge)
-    pace_text: Callable[[], str] = str
+    describe_pace: Callable[[], str] = str
     _table_plan: TablePlan | None = field(init=False, default=None)
     _has_warned_of_late: bool = field(init=False, default=False)
     _new_columns: set[str] = field(init=False, default_factory=set)

@@ -30,7 +30,7 @@ class OriginSplitter:
     """The splitter of a job of a whole database. Implements `MessageSplitter`.
 
     Attributes:
-        origins: a message format's reader of origins; see `message_format.SourceExtractor.origins`.
+        find_origins: finds the source table of each message; see `message_format.SourceExtractor`.
         destination_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the
             reason if no table accepts the messages, and None if the job ignores them.
         accepts_unassigned: whether messages without a table are passed on. Otherwise the job
@@ -38,14 +38,14 @@ class OriginSplitter:
         forwards_statements: whether messages that may carry statements of the source are passed on.
     """
 
-    origins: Callable[[pa.RecordBatch], Origins]
+    find_origins: Callable[[pa.RecordBatch], Origins]
     destination_of: Callable[[Origin], int | str | None]
     accepts_unassigned: bool = True
     forwards_statements: bool = False
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
-        origins = self.origins(messages)
+        origins = self.find_origins(messages)
         destinations = [self.destination_of(origin) for origin in origins.tables]
         reasons = dict(origins.unassigned_reasons) if self.accepts_unassigned else {}
         # The last origin is NO_TABLE's.

@@ -62,14 +62,14 @@ class WholeEpochCutter:
     """A cutter between the source's transactions, for one thread. Implements `EpochCutter`.
 
     Attributes:
-        newest_offsets: asks the brokers for the topics' newest offsets.
+        read_newest_offsets: asks the brokers for the topics' newest offsets.
         limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
         patience_s: seconds to wait for the rest of a transaction; None: no limit.
     """
 
     reader: MessageReader
     log: BorderLog
-    newest_offsets: Callable[[], Offsets]
+    read_newest_offsets: Callable[[], Offsets]
     clock: Clock
     limit: int = MESSAGES_MAX
     patience_s: float | None = TRANSACTION_WAIT_S
@@ -139,7 +139,7 @@ class WholeEpochCutter:
             self._pending_messages,
             newest_by_partition,
             earlier_progress,
-            self.newest_offsets().keys(),
+            self.read_newest_offsets().keys(),
             is_forced=is_forced,
         )
 

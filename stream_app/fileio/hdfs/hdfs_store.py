@@ -49,7 +49,7 @@ HDFS = Store(
     open=_open,
     is_same=_is_same,
     path_beside=_path_beside,
-    spark=SparkAccess(location=lambda location: location, settings=_spark_settings),
+    spark=SparkAccess(location_of=lambda location: location, settings_of=_spark_settings),
     advice=(
         "check that the NameNode runs, has left safe mode, can be reached from here "
         "(HADOOP_CONF_DIR, or host and port in the location) and lets this user write there; then "

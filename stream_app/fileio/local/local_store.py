@@ -35,7 +35,7 @@ LOCAL = Store(
     path_beside=_path_beside,
     spark=SparkAccess(
         # Spark would look for a bare path in the cluster's default file system.
-        location=lambda location: f"file://{location}",
-        settings=lambda _location, _options, _environ: {},
+        location_of=lambda location: f"file://{location}",
+        settings_of=lambda _location, _options, _environ: {},
     ),
 )

@@ -310,9 +310,9 @@ class S3FileIO:
 class _S3Output:
     """A file that is being written, as a ``pyarrow.PythonFile`` needs it."""
 
-    def __init__(self, writer: WritableFile, os_error: Callable[[Exception], OSError]) -> None:
+    def __init__(self, writer: WritableFile, os_error_of: Callable[[Exception], OSError]) -> None:
         self._writer = writer
-        self._os_error = os_error
+        self._os_error_of = os_error_of
         self._written_bytes = 0
         self.closed = False
 
@@ -344,7 +344,7 @@ class _S3Output:
         try:
             yield
         except (OSError, BaseError) as error:
-            raise self._os_error(error) from None
+            raise self._os_error_of(error) from None
 
 
 def _size_and_tail(store: S3Store, key: str) -> tuple[int, bytes]:

@@ -118,8 +118,8 @@ S3 = Store(
     path_beside=lambda _root, location: location,
     spark=SparkAccess(
         # Hadoop's scheme for S3
-        location=lambda location: f"s3a://{location.partition('://')[2]}",
-        settings=_spark_settings,
+        location_of=lambda location: f"s3a://{location.partition('://')[2]}",
+        settings_of=_spark_settings,
         jars="s3a",
     ),
     needs_lock=True,

@@ -157,7 +157,7 @@ class BucketFiles:
             options=options,
             folder=self.folder,
             new_name=lambda: f"{prefix}{self._writer_id}-{next(self._file_numbers)}.{suffix}",
-            creation_time_ms=lambda: local_wall_clock_ms(self.clock),
+            wall_clock_ms=lambda: local_wall_clock_ms(self.clock),
             level=level,
             file_source=file_source,
         )

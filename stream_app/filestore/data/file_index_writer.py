@@ -83,7 +83,7 @@ def file_index_writer(
     if not indexes:
         return None
     builders = {
-        (index.column, index.kind): FILE_INDEX_KINDS[index.kind].builder(
+        (index.column, index.kind): FILE_INDEX_KINDS[index.kind].make_builder(
             schema.fields.field(index.column).data_type, index.settings
         )
         for index in indexes

@@ -58,7 +58,7 @@ class NewFiles:
         options: the table's options, with those of the files' level.
         folder: the bucket's folder.
         new_name: returns the name of a new file.
-        creation_time_ms: returns the local wall clock as if it were UTC, which Paimon stores.
+        wall_clock_ms: returns the local wall clock as if it were UTC, which Paimon stores.
         indexes: the column indexes that each file has.
         summed_columns: the columns of the rows' checksum; empty without checksum.
     """
@@ -68,7 +68,7 @@ class NewFiles:
     options: CoreOptions
     folder: str
     new_name: Callable[[], str]
-    creation_time_ms: Callable[[], int]
+    wall_clock_ms: Callable[[], int]
     level: int
     file_source: FileSource
     indexes: tuple[IndexedColumn, ...] = ()
@@ -273,7 +273,7 @@ class RowDataFile(OpenDataFile):
             max_sequence_number=self._first_sequence_number + self.row_count - 1,
             schema_id=schema.schema_id,
             level=self.new_files.level,
-            creation_time_ms=self.new_files.creation_time_ms(),
+            creation_time_ms=self.new_files.wall_clock_ms(),
             delete_row_count=0,
             file_source=self.new_files.file_source,
         )
@@ -356,7 +356,7 @@ class KeyValueFile(OpenDataFile):
             max_sequence_number=self._sequence_range[1],
             schema_id=self._schema.schema_id,
             level=self.new_files.level,
-            creation_time_ms=self.new_files.creation_time_ms(),
+            creation_time_ms=self.new_files.wall_clock_ms(),
             delete_row_count=self._delete_row_count,
             file_source=self.new_files.file_source,
         )

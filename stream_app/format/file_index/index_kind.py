@@ -72,10 +72,10 @@ class FileIndexKind:
 
     Attributes:
         name: the name in options and files.
-        builder: makes a builder from the type and the column's settings, such as ``fpp``.
-        reader: makes a reader from the bytes of an index.
+        make_builder: makes a builder from the type and the column's settings, such as ``fpp``.
+        make_reader: makes a reader from the bytes of an index.
     """
 
     name: str
-    builder: Callable[[DataType, Mapping[str, str]], IndexBuilder]
-    reader: Callable[[bytes, DataType], IndexReader]
+    make_builder: Callable[[DataType, Mapping[str, str]], IndexBuilder]
+    make_reader: Callable[[bytes, DataType], IndexReader]

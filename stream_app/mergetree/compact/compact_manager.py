@@ -220,7 +220,7 @@ def files_above(
         file
         for level_run in runs
         if level_run.level > unit.output_level
-        for file in level_run.run.files
+        for file in level_run.files
         if any(
             key_of(file.min_key) <= max_key and min_key <= key_of(file.max_key)
             for min_key, max_key in key_ranges

@@ -150,9 +150,9 @@ class MergeTreePicker:
         Files' creation times survive restarts, so the next process continues the count.
         """
         times_ms = [
-            run.run.newest_ms
+            run.newest_ms
             for run in levels.level_sorted_runs()
-            if run.level == levels.max_level and run.run.newest_ms is not None
+            if run.level == levels.max_level and run.newest_ms is not None
         ]
         if self._full_begun_ms is not None:
             times_ms.append(self._full_begun_ms)

@@ -125,7 +125,7 @@ class UniversalCompaction:
 
 def sizes_of(runs: Runs) -> list[RunSize]:
     """Return the sizes and levels of runs."""
-    return [RunSize(run.level, run.run.total_size) for run in runs]
+    return [RunSize(run.level, run.total_size) for run in runs]
 
 
 def extend_by_ratio(run_sizes: Sequence[RunSize], count: int, ratio: int) -> int:
@@ -201,7 +201,7 @@ def full_compaction_unit(
     if not runs:
         return None
     if len(runs) == 1 and runs[0].level == max_level:
-        files = runs[0].run.files
+        files = runs[0].files
         indices = [index for index, file in enumerate(files) if must_rewrite(file)]
         if not indices:
             return None
@@ -236,11 +236,11 @@ class EarlyFullCompaction:
         ):
             return _unit_of_runs(max_level, runs, "interval")
         if self.total_size is not None:
-            total_size = sum(run.run.total_size for run in runs)
+            total_size = sum(run.total_size for run in runs)
             if total_size < self.total_size:
                 return _unit_of_runs(max_level, runs, "small in total")
         if self.incremental_size is not None:
-            incremental_size = sum(run.run.total_size for run in runs if run.level != max_level)
+            incremental_size = sum(run.total_size for run in runs if run.level != max_level)
             if incremental_size > self.incremental_size:
                 return _unit_of_runs(max_level, runs, "increment too large")
         return None
@@ -321,5 +321,5 @@ def _unit_of_picked(runs: Runs, runs_to_merge: PickedRuns) -> CompactUnit:
 
 def _unit_of_runs(output_level: int, runs: Runs, reason: str) -> CompactUnit:
     """Return a unit of all files of the runs, into `output_level`."""
-    files = tuple(file for run in runs for file in run.run.files)
+    files = tuple(file for run in runs for file in run.files)
     return CompactUnit(output_level, files, reason)

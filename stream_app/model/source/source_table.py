@@ -25,9 +25,9 @@ class Remark:
     fix: str
     option: str = ""
 
-    def remedy(self, full_key: Callable[[str], str]) -> str:
+    def remedy(self, full_key_of: Callable[[str], str]) -> str:
         """Return the fix, with the key as in the configuration."""
-        return self.fix.replace("{}", full_key(self.option))
+        return self.fix.replace("{}", full_key_of(self.option))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,14 +33,14 @@ def partition_statistics(
     entries: Iterable[ManifestEntry],
     *,
     spec_of: Callable[[bytes], Mapping[str, str]],
-    utc_ms: Callable[[int], int],
+    utc_ms_of: Callable[[int], int],
 ) -> list[PartitionStatistics]:
     """Return the changes of each partition, in the order of the entries.
 
     Args:
         entries: the entries of data files.
         spec_of: returns the values of a serialized partition.
-        utc_ms: converts files' local wall-clock times to UTC.
+        utc_ms_of: converts files' local wall-clock times to UTC.
     """
     statistics_by_partition: dict[bytes, PartitionStatistics] = {}
     for entry in entries:
@@ -55,7 +55,7 @@ def partition_statistics(
             file_size=statistics.file_size + sign * entry.file.file_size,
             file_count=statistics.file_count + sign,
             newest_file_ms=max(
-                statistics.newest_file_ms, 0 if created_ms is None else utc_ms(created_ms)
+                statistics.newest_file_ms, 0 if created_ms is None else utc_ms_of(created_ms)
             ),
             total_buckets=entry.total_buckets,
         )

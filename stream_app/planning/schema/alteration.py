@@ -82,11 +82,11 @@ class Casting:
 
     Attributes:
         can_cast: whether a reader can read the first type as the second.
-        default_problem: the reason why a text is not a value of a type, or None.
+        find_default_problem: returns the reason why a text is not a value of a type, or None.
     """
 
     can_cast: Callable[[DataType, DataType], bool]
-    default_problem: Callable[[str, DataType], str | None]
+    find_default_problem: Callable[[str, DataType], str | None]
 
 
 def altered_schema(
@@ -363,7 +363,7 @@ class _Altering:
         self._replace_column(name, replace(column, default_value=value))
 
     def _check_default(self, value: str | None, data_type: DataType, name: str) -> None:
-        problem = None if value is None else self._casting.default_problem(value, data_type)
+        problem = None if value is None else self._casting.find_default_problem(value, data_type)
         if problem is not None:
             raise _alteration_error(
                 f"the default {value!r} of {name!r} is not a valid {data_type}: {problem}"

@@ -46,9 +46,9 @@ class TableRemark:
         word = "column" if len(self.columns) == 1 else "each of the columns"
         return f"{word} {', '.join(self.columns)} {self.remark.predicate}"
 
-    def remedy(self, full_key: Callable[[str], str]) -> str:
+    def remedy(self, full_key_of: Callable[[str], str]) -> str:
         """See `Remark.remedy`."""
-        return self.remark.remedy(full_key)
+        return self.remark.remedy(full_key_of)
 
 
 def remarks_of_new(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:

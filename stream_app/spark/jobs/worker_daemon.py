@@ -56,12 +56,12 @@ def main() -> None:
     daemon.manager()
 
 
-def end_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., int]:
+def end_quietly(run_worker: Callable[[socket.socket, bool], int]) -> Callable[..., int]:
     """Wrap a worker: Spark ends workers by closing their connections, which is not an error."""
 
     def run(connection: socket.socket, is_known: bool) -> int:
         try:
-            return worker(connection, is_known)
+            return run_worker(connection, is_known)
         except (EOFError, BrokenPipeError):
             return 1
 

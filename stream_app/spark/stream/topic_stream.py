@@ -165,8 +165,8 @@ class TopicStream:
     Attributes:
         process_epoch: gives the committer an epoch's ranges and number, and returns the number of
             its messages.
-        failure: returns the committer's own error, of which `process_epoch` raises only the first
-            line.
+        read_failure: returns the committer's own error, of which `process_epoch` raises only the
+            first line.
         epoch_cutter: decides where epochs end; None leaves that to the rules' limit.
         pace: decides when they begin, unless the stream drains its source.
         patience_s: seconds after which offsets that brokers do not know count as lost.
@@ -177,7 +177,7 @@ class TopicStream:
     epoch_log: EpochLog
     writer: EpochLogWriter
     process_epoch: Callable[[Sequence[OffsetRange], int], int]
-    failure: Callable[[], BaseException | None]
+    read_failure: Callable[[], BaseException | None]
     jobs: SparkJobs
     clock: Clock
     epoch_cutter: EpochCutter | None = None
@@ -201,7 +201,7 @@ class TopicStream:
         if self._thread.is_alive():
             return False
         if self._error is not None:
-            raise self.failure() or self._error
+            raise self.read_failure() or self._error
         return True
 
     def take_progress(self) -> Sequence[SourceProgress]:

@@ -81,7 +81,7 @@ def analyze(
     statistics_files = StatisticsFiles(table.file_io, table.paths)
     name = statistics_files.write(statistics)
     try:
-        return batch_commit(table).commit_analysis(ANALYSIS, statistics=name)
+        return batch_commit(table).commit_analysis(ANALYSIS, statistics_file=name)
     except CommitError:
         statistics_files.delete(name)
         raise

@@ -38,18 +38,18 @@ class CommitChanges:
         index_entries: the entries of the index files that bucket changes name; DELETEs also come
             first.
         bucket_lookups: the buckets and files in which compactions looked up rows.
-        statistics: the name of the statistics file; None inherits the latest snapshot's file if it
-            is still valid.
+        statistics_file: the name of the statistics file; None inherits the latest snapshot's file
+            if it is still valid.
         is_of_all: whether the commit replaces all rows of the table.
         next_sum_record: computes the checksum of the table's rows from the base snapshot's record.
             None derives it from the commit's files.
     """
 
-    entries: tuple[ManifestEntry, ...]
+    entries: tuple[ManifestEntry, ...] = ()
     changelog: tuple[ManifestEntry, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
     bucket_lookups: tuple[tuple[BucketId, LookupFiles], ...] = ()
-    statistics: str | None = None
+    statistics_file: str | None = None
     is_of_all: bool = False
     next_sum_record: NextSumRecord | None = None
 

@@ -152,12 +152,12 @@ class CommitFiles:
             index_manifest=index_manifest,
         )
 
-    def statistics(self) -> Sequence[PartitionStatistics]:
+    def read_partition_statistics(self) -> Sequence[PartitionStatistics]:
         """Return the last attempt's changes to each partition's statistics."""
         return partition_statistics(
             self._changes.entries if self._changes else (),
             spec_of=self.table.paths.partition_spec,
-            utc_ms=utc_ms,
+            utc_ms_of=utc_ms,
         )
 
     def note_created(self) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from stream_app.catalog.catalog_environment import Statistics
+from stream_app.catalog.catalog_environment import PartitionStatisticsReader
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.avro.avro_records import check_known
@@ -93,19 +93,19 @@ class FileStoreCommit:
         self.callbacks = CommitCallbacks(self.table)
 
     def commit_appends(
-        self, committable: ManifestCommittable, *, check: BaseCheck | None = None
+        self, committable: ManifestCommittable, *, check_base: BaseCheck | None = None
     ) -> Snapshot:
         """Publish an epoch's new files in an APPEND snapshot.
 
         Raises:
-            CommitConflictError: the files no longer fit the table, or `check` raised it; nothing
-                is committed.
+            CommitConflictError: the files no longer fit the table, or `check_base` raised it;
+                nothing is committed.
             CommitError: other writers won every race, or time is up; nothing is committed.
             CheckpointError: the table was replaced, or so many snapshots have expired that the
                 commit's outcome cannot be determined.
         """
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
-        changes_on = partial(_changes_after_check, changes, check)
+        changes_on = partial(_checked_changes, changes, check_base)
         return self._publish(PlannedSnapshot(CommitKind.APPEND, committable, changes_on))
 
     def commit_compactions(
@@ -136,26 +136,26 @@ class FileStoreCommit:
         committable: ManifestCommittable,
         partitions: Collection[bytes] | None = None,
         *,
-        check: Callable[[Sequence[ManifestEntry]], None] | None = None,
+        check_files: Callable[[Sequence[ManifestEntry]], None] | None = None,
         operation: str | None = None,
         keeps_postponed: bool = False,
     ) -> Snapshot:
         """Replace live files by new ones in one snapshot. Without new files, this only deletes.
 
-        It overwrites concurrent commits as well, unless `check` forbids it. The known snapshot
-        stays, so a follower reads this snapshot like another writer's.
+        It overwrites concurrent commits as well, unless `check_files` forbids it. The known
+        snapshot stays, so a follower reads this snapshot like another writer's.
 
         Args:
             committable: names the added files. An overwrite writes no changelog, and deletes all
                 live files of `partitions`.
             partitions: serialized partitions, of which all buckets are replaced; None: the whole
                 table.
-            check: gets the deleted files in each attempt, and may raise CommitConflictError.
+            check_files: gets the deleted files in each attempt, and may raise CommitConflictError.
             operation: the operation that the snapshot records.
             keeps_postponed: whether rows that wait in ``bucket-postpone`` stay.
 
         Raises:
-            CommitConflictError: `check` raised it; nothing has changed.
+            CommitConflictError: `check_files` raised it; nothing has changed.
             CommitError: other writers won every race, or time is up; nothing has changed.
         """
         changes = committable.changes
@@ -166,8 +166,8 @@ class FileStoreCommit:
             overwrite_changes = changes_of_overwrite(
                 self.table, base_snapshot, partitions, changes, keeps_postponed=keeps_postponed
             )
-            if check is not None:
-                check(
+            if check_files is not None:
+                check_files(
                     [entry for entry in overwrite_changes.entries if entry.kind is FileKind.DELETE]
                 )
             return overwrite_changes
@@ -181,7 +181,7 @@ class FileStoreCommit:
         partitions: Collection[bytes],
         identifier: int,
         *,
-        check: Callable[[Sequence[ManifestEntry]], None] | None = None,
+        check_files: Callable[[Sequence[ManifestEntry]], None] | None = None,
     ) -> Snapshot:
         """Delete all rows of partitions, in one snapshot.
 
@@ -189,14 +189,14 @@ class FileStoreCommit:
             partitions: serialized partitions; a partition without files is harmless.
             identifier: the commit identifier. A stream gives the identifier of its newest commit. A
                 caller with its own commit user may give `BATCH_COMMIT_IDENTIFIER`.
-            check: gets the deleted files in each attempt, and may raise CommitConflictError.
+            check_files: gets the deleted files in each attempt, and may raise CommitConflictError.
 
         Raises:
             CommitConflictError, CommitError: as `overwrite`.
         """
         assert partitions, "nothing is to be dropped"
         committable = ManifestCommittable(identifier=identifier)
-        return self.overwrite(committable, partitions, check=check, operation=TRUNCATE)
+        return self.overwrite(committable, partitions, check_files=check_files, operation=TRUNCATE)
 
     def truncate(self, identifier: int) -> Snapshot:
         """Delete all rows of the table, in one snapshot; otherwise as `drop_partitions`."""
@@ -206,20 +206,20 @@ class FileStoreCommit:
         self,
         committable: ManifestCommittable,
         *,
-        statistics: str | None = None,
+        statistics_file: str | None = None,
         next_sum_record: NextSumRecord | None = None,
     ) -> Snapshot:
         """Publish the results of an analysis in an ANALYZE snapshot, which changes no row.
 
         Args:
-            statistics: the name of the statistics file.
+            statistics_file: the name of the statistics file.
             next_sum_record: computes the checksum of all rows from the previous snapshot's record.
 
         Raises:
             CommitConflictError: `next_sum_record` raised it; nothing is committed.
             CommitError: other writers won every race; nothing is committed.
         """
-        changes = CommitChanges(entries=(), statistics=statistics, next_sum_record=next_sum_record)
+        changes = CommitChanges(statistics_file=statistics_file, next_sum_record=next_sum_record)
         return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, lambda _: changes))
 
     def _publish(self, plan: PlannedSnapshot) -> Snapshot:
@@ -279,7 +279,7 @@ class FileStoreCommit:
         if not base_exists(snapshots, base_snapshot):
             return None  # the base expired during the write
         self.commit_history.note_attempt(snapshot)
-        if not _publish_if_free(self.table, snapshot, commit_files.statistics):
+        if not _publish_if_free(self.table, snapshot, commit_files.read_partition_statistics):
             return None
         check_follows_base(self.table, base_snapshot, snapshot)
         current = snapshots.write_hint_and_reread(snapshot.snapshot_id)
@@ -313,9 +313,9 @@ class FileStoreCommit:
         index = compacted_index(self.table, base_snapshot, changes.entries) if is_compact else ()
         lists = commit_files.write(base_snapshot, changes, computed_index=index)
         reader = self._statistics_reader
-        statistics = changes.statistics or reader.inherited_file(base_snapshot, schema_id)
+        statistics_file = changes.statistics_file or reader.inherited_file(base_snapshot, schema_id)
         base = CommitBase(self.table, base_snapshot, schema_id)
-        complete_changes = replace(changes, statistics=statistics)
+        complete_changes = replace(changes, statistics_file=statistics_file)
         user = self.commit_history.commit_user
         snapshot = with_epochs(next_snapshot(user, plan, complete_changes, lists, base), epochs)
         snapshot = with_copied_proof(snapshot, base_snapshot)
@@ -333,12 +333,12 @@ def _changes_of(
     return replace(changes, entries=number_entries(changes.entries, next_id))
 
 
-def _changes_after_check(
-    changes: CommitChanges, check: BaseCheck | None, base_snapshot: Snapshot | None
+def _checked_changes(
+    changes: CommitChanges, check_base: BaseCheck | None, base_snapshot: Snapshot | None
 ) -> CommitChanges:
     """Return the changes, unless the check of their base forbids the commit."""
-    if check is not None:
-        check(base_snapshot)
+    if check_base is not None:
+        check_base(base_snapshot)
     return changes
 
 
@@ -356,11 +356,15 @@ def _lost_race_error(
     )
 
 
-def _publish_if_free(table: FileStoreTable, snapshot: Snapshot, statistics: Statistics) -> bool:
+def _publish_if_free(
+    table: FileStoreTable, snapshot: Snapshot, read_partition_statistics: PartitionStatisticsReader
+) -> bool:
     """Publish a snapshot; False if its number is taken."""
     snapshots = table.snapshots
     try:
-        is_ours = table.catalog_environment.publish_snapshot(snapshots, snapshot, statistics)
+        is_ours = table.catalog_environment.publish_snapshot(
+            snapshots, snapshot, read_partition_statistics
+        )
         return is_ours or is_in_table(snapshots, snapshot)
     except UnsyncedError:
         raise  # a crash could still lose the epoch: do not report it

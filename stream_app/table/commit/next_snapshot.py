@@ -109,7 +109,7 @@ def next_snapshot(
         if lists.changelog_list
         else None,
         watermark=base.watermark(committable.watermark),
-        statistics=changes.statistics,
+        statistics=changes.statistics_file,
         properties=committable.properties,
         next_row_id=base.next_row_id,
         uuid=str(uuid.uuid4()),

@@ -138,7 +138,7 @@ class AutoPolicy:
         levels = manager.levels
         current_choice = self._choices.get(bucket_id)
         sizes = BucketSizes(
-            size=sum(run.run.total_size for run in levels.level_sorted_runs()),
+            size=sum(run.total_size for run in levels.level_sorted_runs()),
             flush_size=int(median_low(flushes)),
             level=levels.non_empty_highest_level(),
             num_levels=levels.num_levels,

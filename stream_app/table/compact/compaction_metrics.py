@@ -205,12 +205,12 @@ class CompactionTally:
         self.bytes_out += sum(report.bytes_out for report in reports)
         self.seconds += sum(report.seconds for report in reports)
 
-    def metrics(self, current_metrics: CompactionMetrics) -> CompactionMetrics:
+    def metrics(self, bucket_metrics: CompactionMetrics) -> CompactionMetrics:
         """Return the sums together with the begun compactions."""
-        ended_count = self.completed + current_metrics.failed + current_metrics.dropped
+        ended_count = self.completed + bucket_metrics.failed + bucket_metrics.dropped
         return replace(
-            current_metrics,
+            bucket_metrics,
             # Exactly one of these counts includes each begun compaction.
-            begun=ended_count + current_metrics.unfinished + current_metrics.finished,
+            begun=ended_count + bucket_metrics.unfinished + bucket_metrics.finished,
             **asdict(self),
         )

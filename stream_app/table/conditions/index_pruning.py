@@ -202,7 +202,7 @@ class _FileIndexTest:
         array = pa.array(scalars, arrow_type(column.data_type))
         test = IndexTest(comparison, array)
         return _all_of(
-            FILE_INDEX_KINDS[kind].reader(body, file_column.data_type).rows(test)
+            FILE_INDEX_KINDS[kind].make_reader(body, file_column.data_type).rows(test)
             for kind, body in self.bodies.get(file_column.name, {}).items()
             if body is not None and kind in FILE_INDEX_KINDS
         )

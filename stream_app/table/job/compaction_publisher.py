@@ -69,9 +69,9 @@ class CompactionPublisher:
     live_counts: LiveFileCounts
     published_compactions: PublishedCompactions
 
-    def metrics(self, current_metrics: CompactionMetrics) -> CompactionMetrics:
+    def metrics(self, bucket_metrics: CompactionMetrics) -> CompactionMetrics:
         """Return the sums, the begun compactions and the table's size. Any thread may call it."""
-        metrics = self.published_compactions.tally.metrics(current_metrics)
+        metrics = self.published_compactions.tally.metrics(bucket_metrics)
         return replace(metrics, files=self.live_counts.file_count, bytes=self.live_counts.bytes)
 
     def publish(

@@ -102,7 +102,7 @@ class SingleAppend:
         )
         try:
             return FileStoreCommit(self.table, commit_history).commit_appends(
-                committable, check=self._check_no_new_rows
+                committable, check_base=self._check_no_new_rows
             )
         except CommitError:
             self.table.discard(changes)

@@ -189,9 +189,9 @@ class StreamTableCommit:
             identifier=epoch, watermark=watermark, properties=properties
         )
         with _discard_on_error(changes, self.table, CommitError):  # step 2
-            check = partial(self._check_fits, basis, changes)
+            check_base = partial(self._check_fits, basis, changes)
             with_changes = replace(committable, changes=tuple(changes))
-            append_snapshot = self._commit.commit_appends(with_changes, check=check)
+            append_snapshot = self._commit.commit_appends(with_changes, check_base=check_base)
         self._searcher.restart()  # step 3
         self.state.note_epoch(append_snapshot, changes, properties.get(SOURCE_END_PROPERTY))
         self.bucket_state.note(basis, changes)

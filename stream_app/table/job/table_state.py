@@ -92,7 +92,8 @@ class TableState:
     def __post_init__(self) -> None:
         self.constraints = WriteConstraints(self.table)
         self.commit_history = self._read_history()
-        self.coordinator = table_kind_of(self.table.schema).coordinator(self.table, self.executor)
+        table_kind = table_kind_of(self.table.schema)
+        self.coordinator = table_kind.make_coordinator(self.table, self.executor)
 
     @property
     def live_counts(self) -> LiveFileCounts:

@@ -74,7 +74,7 @@ class PlacedWrite(TableWrite):
     def __init__(
         self,
         table: FileStoreTable,
-        bucket_writer: BucketWriterFactory,
+        make_bucket_writer: BucketWriterFactory,
         indexes: KeyIndexes,
         *,
         next_sequence_number: int,
@@ -96,7 +96,7 @@ class PlacedWrite(TableWrite):
             next_sequence_number: int,
             old_row_lookup: OldRowLookup | None = None,
         ) -> BucketWriter:
-            return bucket_writer(
+            return make_bucket_writer(
                 table,
                 partition,
                 bucket,

@@ -44,20 +44,24 @@ def _bucket_writer(
 _TABLE_WRITE = bucket_count_write_factory(_bucket_writer)
 
 APPEND_KIND = TableKind(
-    bucket_assigner=lambda table, _: BucketUnawareAssigner(table.schema),
-    bucket_writer=_bucket_writer,
-    table_write=_TABLE_WRITE,
-    coordinator=AppendCompactCoordinator,
-    due_compactions=small_file_requests,
+    make_bucket_assigner=lambda table, _: BucketUnawareAssigner(table.schema),
+    make_bucket_writer=_bucket_writer,
+    make_table_write=_TABLE_WRITE,
+    make_coordinator=AppendCompactCoordinator,
+    plan_compactions=small_file_requests,
     rewrite=compact_append,
 )
 
 
 BUCKETED_APPEND_KIND = TableKind(
-    bucket_assigner=lambda table, basis: FixedBucketAssigner(table.schema, basis.bucket_counts),
-    bucket_writer=_bucket_writer,
-    table_write=_TABLE_WRITE,
-    coordinator=lambda table, executor: BucketCoordinator(table, executor, bucketed_append_manager),
-    due_compactions=neighbour_requests,
+    make_bucket_assigner=lambda table, basis: FixedBucketAssigner(
+        table.schema, basis.bucket_counts
+    ),
+    make_bucket_writer=_bucket_writer,
+    make_table_write=_TABLE_WRITE,
+    make_coordinator=lambda table, executor: BucketCoordinator(
+        table, executor, bucketed_append_manager
+    ),
+    plan_compactions=neighbour_requests,
     rewrite=compact_append,
 )

@@ -23,7 +23,7 @@ def _placed_write(
     assert table.is_emptied or basis.snapshot_id is not None, "keys find their rows in a version"
     return PlacedWrite(
         table,
-        KEYED_KIND.bucket_writer,
+        KEYED_KIND.make_bucket_writer,
         KeyIndexes.of_table(table, _rule(table)),
         next_sequence_number=next_sequence_number,
         snapshot_id=basis.snapshot_id or 0,
@@ -38,6 +38,6 @@ def _rule(table: FileStoreTable) -> IndexRule:
 
 KEY_INDEXED_KIND = replace(
     KEYED_KIND,
-    bucket_assigner=lambda table, _: KeyShareAssigner(table.schema, _rule(table)),
-    table_write=_placed_write,
+    make_bucket_assigner=lambda table, _: KeyShareAssigner(table.schema, _rule(table)),
+    make_table_write=_placed_write,
 )

@@ -100,11 +100,13 @@ def _due_compactions(
 
 
 KEYED_KIND = TableKind(
-    bucket_assigner=lambda table, basis: FixedBucketAssigner(table.schema, basis.bucket_counts),
-    bucket_writer=_bucket_writer,
-    table_write=bucket_count_write_factory(_bucket_writer),
-    coordinator=lambda table, executor: BucketCoordinator(table, executor, keyed_manager),
-    due_compactions=_due_compactions,
+    make_bucket_assigner=lambda table, basis: FixedBucketAssigner(
+        table.schema, basis.bucket_counts
+    ),
+    make_bucket_writer=_bucket_writer,
+    make_table_write=bucket_count_write_factory(_bucket_writer),
+    make_coordinator=lambda table, executor: BucketCoordinator(table, executor, keyed_manager),
+    plan_compactions=_due_compactions,
     rewrite=rewrite_keyed,
 )
 
@@ -116,12 +118,12 @@ def _indexed_write(
         table,
         _bucket_writer,
         next_sequence_number=next_sequence_number,
-        bucket_index=partial(HashIndexWriter, index_manifest_name=basis.written_on),
+        make_bucket_index=partial(HashIndexWriter, index_manifest_name=basis.written_on),
     )
 
 
 DYNAMIC_KEYED_KIND = replace(
     KEYED_KIND,
-    bucket_assigner=lambda table, basis: DynamicBucketAssigner(table, basis.routed_on),
-    table_write=_indexed_write,
+    make_bucket_assigner=lambda table, basis: DynamicBucketAssigner(table, basis.routed_on),
+    make_table_write=_indexed_write,
 )

@@ -26,7 +26,7 @@ def _postponed_write(
 
 POSTPONED_KEYED_KIND = replace(
     KEYED_KIND,
-    bucket_assigner=lambda table, _: PostponedShareAssigner(table.schema),
-    bucket_writer=postponed_writer,
-    table_write=_postponed_write,
+    make_bucket_assigner=lambda table, _: PostponedShareAssigner(table.schema),
+    make_bucket_writer=postponed_writer,
+    make_table_write=_postponed_write,
 )

@@ -61,13 +61,13 @@ class TableWriteFactory(Protocol):
         ...
 
 
-def bucket_count_write_factory(bucket_writer: BucketWriterFactory) -> TableWriteFactory:
+def bucket_count_write_factory(make_bucket_writer: BucketWriterFactory) -> TableWriteFactory:
     """Return the factory of task writers for a kind that needs only the bucket counts."""
 
     def make(table: FileStoreTable, next_sequence_number: int, basis: BucketBasis) -> TableWrite:
         return TableWrite(
             table,
-            bucket_writer,
+            make_bucket_writer,
             next_sequence_number=next_sequence_number,
             bucket_counts=basis.bucket_counts,
         )
@@ -80,17 +80,17 @@ class TableKind:
     """One kind of table.
 
     Attributes:
-        bucket_assigner: makes the assigner of rows to buckets, for a table version.
-        bucket_writer: makes the writer of one bucket for one epoch, in a task.
-        table_write: makes the writer of one task's share of an epoch.
-        coordinator: makes the coordinator of a job's compactions, on the driver.
-        due_compactions: plans compactions once, without following the table.
+        make_bucket_assigner: makes the assigner of rows to buckets, for a table version.
+        make_bucket_writer: makes the writer of one bucket for one epoch, in a task.
+        make_table_write: makes the writer of one task's share of an epoch.
+        make_coordinator: makes the coordinator of a job's compactions, on the driver.
+        plan_compactions: plans compactions once, without following the table.
         rewrite: runs one planned compaction in a task; a failure deletes its new files.
     """
 
-    bucket_assigner: Callable[[FileStoreTable, BucketBasis], BucketAssigner]
-    bucket_writer: BucketWriterFactory
-    table_write: TableWriteFactory
-    coordinator: Callable[[FileStoreTable, CompactExecutor], CompactCoordinator]
-    due_compactions: CompactionPlanner
+    make_bucket_assigner: Callable[[FileStoreTable, BucketBasis], BucketAssigner]
+    make_bucket_writer: BucketWriterFactory
+    make_table_write: TableWriteFactory
+    make_coordinator: Callable[[FileStoreTable, CompactExecutor], CompactCoordinator]
+    plan_compactions: CompactionPlanner
     rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]

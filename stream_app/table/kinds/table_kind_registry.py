@@ -53,14 +53,14 @@ def table_kind_of(schema: TableSchema) -> TableKind:
 
 def bucket_assigner(table: FileStoreTable, basis: BucketBasis = NO_BASIS) -> BucketAssigner:
     """Return the assigner of new rows to partitions and buckets, for a table version."""
-    return table_kind_of(table.schema).bucket_assigner(table, basis)
+    return table_kind_of(table.schema).make_bucket_assigner(table, basis)
 
 
 def table_write(
     table: FileStoreTable, *, next_sequence_number: int, basis: BucketBasis = NO_BASIS
 ) -> TableWrite:
     """Return the writer of one task's share of an epoch; see `TableWriteFactory`."""
-    return table_kind_of(table.schema).table_write(table, next_sequence_number, basis)
+    return table_kind_of(table.schema).make_table_write(table, next_sequence_number, basis)
 
 
 def bucket_writer(
@@ -72,7 +72,7 @@ def bucket_writer(
     old_row_lookup: OldRowLookup | None = None,
 ) -> BucketWriter:
     """Return the writer of one bucket for one epoch; see `BucketWriterFactory`."""
-    make = table_kind_of(table.schema).bucket_writer
+    make = table_kind_of(table.schema).make_bucket_writer
     return make(
         table,
         partition,

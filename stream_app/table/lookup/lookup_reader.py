@@ -56,7 +56,7 @@ class LookupReader:
 
     Attributes:
         columns, system_columns: the columns to read; see `FileStoreTable.bucket_files`.
-        keys: returns the keys, perhaps after a read of files; it is called at most once.
+        read_keys: returns the keys, perhaps after a read of files; it is called at most once.
         key_count: the approximate number of keys.
         copies: the local copies; None: the table uses none.
     """
@@ -65,7 +65,7 @@ class LookupReader:
     bucket_id: BucketId
     columns: RowType
     system_columns: Collection[str]
-    keys: Callable[[], WantedKeys]
+    read_keys: Callable[[], WantedKeys]
     key_count: int
     vectors: Mapping[str, DeletionVector]
     copies: LookupCopies | None
@@ -151,7 +151,7 @@ class LookupReader:
 
     def _keys(self) -> WantedKeys:
         if self._wanted_keys is None:
-            self._wanted_keys = self.keys()
+            self._wanted_keys = self.read_keys()
         return self._wanted_keys
 
 
@@ -238,7 +238,7 @@ def _reader_of_keys(
             bucket_id=bucket_id,
             columns=columns,
             system_columns=SYSTEM_COLUMNS,
-            keys=lambda: wanted_keys,
+            read_keys=lambda: wanted_keys,
             key_count=len(wanted_keys),
             vectors=vectors,
             copies=copies,

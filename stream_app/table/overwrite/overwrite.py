@@ -144,8 +144,8 @@ def _write_rows(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChang
     if schema.kind_traits.postpones and table.options[POSTPONE_BATCH_WRITE_FIXED_BUCKET]:
         kind = KEYED_KIND
         basis = BucketBasis(bucket_counts=_bucket_counts(table, rows))
-    with kind.table_write(emptied_table, 0, basis) as write:
-        assigner = kind.bucket_assigner(emptied_table, basis)
+    with kind.make_table_write(emptied_table, 0, basis) as write:
+        assigner = kind.make_bucket_assigner(emptied_table, basis)
         for partition, bucket, bucket_rows in assigner.assign(batch):
             write.write(BucketId(partition, bucket), bucket_rows)
         changes = write.prepare_commit()

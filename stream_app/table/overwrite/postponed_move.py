@@ -129,7 +129,7 @@ def _move_partition(
         buckets = key_buckets(rows, table.schema, bucket_count)
         for _, bucket, bucket_rows in rows_by_bucket(rows, table.schema, buckets, bucket_count):
             if bucket not in writers:
-                writers[bucket] = KEYED_KIND.bucket_writer(
+                writers[bucket] = KEYED_KIND.make_bucket_writer(
                     table_to_write, partition, bucket, next_sequence_number=next_sequence_number
                 )
             writers[bucket].write(bucket_rows)

@@ -117,7 +117,10 @@ class _PartitionRescale:
         committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=changes)
         try:
             return commit.overwrite(
-                committable, [self.partition], check=self._check, keeps_postponed=True
+                committable,
+                [self.partition],
+                check_files=self._check_files,
+                keeps_postponed=True,
             )
         except _OvertakenError:
             return None
@@ -179,7 +182,7 @@ class _PartitionRescale:
         map_in_threads(thread_count(self.table), split_group, new_keys)
         self._split_ids = {entry.identity for entry in live_entries}
 
-    def _check(self, deleted_entries: Sequence[ManifestEntry]) -> None:
+    def _check_files(self, deleted_entries: Sequence[ManifestEntry]) -> None:
         if {entry.identity for entry in deleted_entries} != self._split_ids:
             raise _OvertakenError(
                 "the partition has other files",

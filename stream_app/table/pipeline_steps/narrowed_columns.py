@@ -52,11 +52,11 @@ class NarrowedColumnStep:
 
     def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """Quarantine the records of narrowed columns that are newer than the column's type."""
-        if self.source_extractor.versions is None or not decoded_batch.changes.rows.num_rows:
+        if self.source_extractor.find_versions is None or not decoded_batch.changes.rows.num_rows:
             return decoded_batch
         full_messages = with_all_columns(messages)
         reasons: dict[int, str] = {}
-        for message_indices, source_table in self.source_extractor.versions(
+        for message_indices, source_table in self.source_extractor.find_versions(
             full_messages, self.rules.options
         ):
             column_reasons = self._column_reasons(source_table)
@@ -86,7 +86,7 @@ class NarrowedColumnStep:
     def _times_ms(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Return the time of each change: int64 [n], the minimum for a change without a time."""
         kafka_times = messages.column("timestamp").cast(_MILLIS, safe=False)
-        change_times = self.source_extractor.change_times
+        change_times = self.source_extractor.find_change_times
         times_ms = (
             kafka_times
             if change_times is None

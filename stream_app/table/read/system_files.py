@@ -145,11 +145,11 @@ def _file_getters(table: FileStoreTable) -> dict[str, ColumnGetter]:
     }
 
 
-FILES = SystemTable(schema=_FILE_COLUMNS, rows=_live_files, getters=_file_getters)
+FILES = SystemTable(schema=_FILE_COLUMNS, read_rows=_live_files, make_getters=_file_getters)
 FILE_KEY_RANGES = SystemTable(
     schema=pa.schema([*list(_FILE_COLUMNS)[:10], _FILE_COLUMNS.field("first_row_id")]),
-    rows=_live_files,
-    getters=_file_getters,
+    read_rows=_live_files,
+    make_getters=_file_getters,
 )
 
 
@@ -193,8 +193,8 @@ MANIFESTS = SystemTable(
         "num_deleted_files BIGINT NOT NULL, schema_id BIGINT NOT NULL, min_partition_stats STRING, "
         "max_partition_stats STRING, min_row_id BIGINT, max_row_id BIGINT"
     ),
-    rows=_manifests,
-    getters=_manifest_getters,
+    read_rows=_manifests,
+    make_getters=_manifest_getters,
 )
 
 
@@ -223,8 +223,8 @@ PARTITIONS = SystemTable(
         "file_count BIGINT NOT NULL, last_update_time TIMESTAMP(3), created_at TIMESTAMP(3), "
         "created_by STRING, updated_by STRING, options STRING"
     ),
-    rows=summaries_by_partition,
-    getters=lambda table: {
+    read_rows=summaries_by_partition,
+    make_getters=lambda table: {
         **_partition_getters(table),
         "partition": lambda row: _BinaryValueFormatter(table).spec(row.partition),
         **_SUMMARY_GETTERS,
@@ -237,8 +237,8 @@ BUCKETS = SystemTable(
         "file_size_in_bytes BIGINT NOT NULL, file_count BIGINT NOT NULL, "
         "last_update_time TIMESTAMP(3)"
     ),
-    rows=bucket_summaries,
-    getters=lambda table: {**_partition_getters(table), **_SUMMARY_GETTERS},
+    read_rows=bucket_summaries,
+    make_getters=lambda table: {**_partition_getters(table), **_SUMMARY_GETTERS},
 )
 
 _VECTOR = pa.struct(
@@ -272,8 +272,8 @@ TABLE_INDEXES = SystemTable(
         "file_name STRING NOT NULL, file_size BIGINT NOT NULL, row_count BIGINT NOT NULL",
         pa.field("dv_ranges", pa.list_(_VECTOR)),
     ),
-    rows=_index_files,
-    getters=lambda table: {
+    read_rows=_index_files,
+    make_getters=lambda table: {
         **_partition_getters(table),
         "index_type": "index_file.index_type",
         "file_name": "index_file.file_name",

@@ -39,18 +39,18 @@ class SystemTable:
 
     Attributes:
         schema: Paimon's columns. Times are milliseconds of the local wall clock.
-        rows: returns the rows of a table, in order.
-        getters: returns name → getter, also for names that are no column of Paimon's. A column
+        read_rows: returns the rows of a table, in order.
+        make_getters: returns name → getter, also for names that are no column of Paimon's. A column
             without a getter shows the row's attribute of its name.
     """
 
     schema: pa.Schema
-    rows: Callable[[FileStoreTable, Snapshot | None], Iterable[Any]]
-    getters: Callable[[FileStoreTable], Mapping[str, ColumnGetter]] = _no_getters
+    read_rows: Callable[[FileStoreTable, Snapshot | None], Iterable[Any]]
+    make_getters: Callable[[FileStoreTable], Mapping[str, ColumnGetter]] = _no_getters
 
     def __call__(self, table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
         """Return the rows in Paimon's columns."""
-        values = self.values(table, self.rows(table, snapshot), self.schema.names)
+        values = self.values(table, self.read_rows(table, snapshot), self.schema.names)
         value_columns = list(zip(*values, strict=True)) or [()] * len(self.schema)
         arrays = [
             pa.array(list(column), field.type)
@@ -62,7 +62,7 @@ class SystemTable:
         self, table: FileStoreTable, rows: Iterable[Any], columns: Sequence[ColumnGetter]
     ) -> Iterator[tuple[object, ...]]:
         """Yield the columns' values for each row; a text can also be the name of a getter."""
-        declared_getters = self.getters(table)
+        declared_getters = self.make_getters(table)
         functions = []
         for column in columns:
             getter = declared_getters.get(column, column) if isinstance(column, str) else column

@@ -38,8 +38,8 @@ _SNAPSHOTS = SystemTable(
         "total_record_count BIGINT, delta_record_count BIGINT, changelog_record_count BIGINT, "
         "watermark BIGINT, next_row_id BIGINT, operation STRING, writer_version STRING"
     ),
-    rows=lambda table, _: list(table.snapshots.backwards())[::-1],
-    getters=lambda table: {
+    read_rows=lambda table, _: list(table.snapshots.backwards())[::-1],
+    make_getters=lambda table: {
         "commit_kind": "commit_kind.value",
         "commit_time": _wall_clock_getter("time_ms"),
         **_manifest_count_getters(table),
@@ -71,8 +71,8 @@ _SCHEMAS = SystemTable(
         "primary_keys STRING NOT NULL, options STRING NOT NULL, comment STRING, "
         "update_time TIMESTAMP(3) NOT NULL"
     ),
-    rows=lambda table, _: map(table.schemas.schema, table.schemas.ids()),
-    getters=lambda _: {
+    read_rows=lambda table, _: map(table.schemas.schema, table.schemas.ids()),
+    make_getters=lambda _: {
         "fields": lambda schema: _json(field_objects(schema)),
         "partition_keys": lambda schema: _json(schema.partition_keys),
         "primary_keys": lambda schema: _json(schema.primary_keys),
@@ -82,8 +82,8 @@ _SCHEMAS = SystemTable(
 )
 _OPTIONS = SystemTable(
     schema=parsed_schema("key STRING NOT NULL, value STRING NOT NULL"),
-    rows=lambda table, _: sorted(table.schema.options.items()),
-    getters=lambda _: {"key": itemgetter(0), "value": itemgetter(1)},
+    read_rows=lambda table, _: sorted(table.schema.options.items()),
+    make_getters=lambda _: {"key": itemgetter(0), "value": itemgetter(1)},
 )
 _TAGS = SystemTable(
     schema=parsed_schema(
@@ -91,8 +91,8 @@ _TAGS = SystemTable(
         "commit_time TIMESTAMP(3) NOT NULL, record_count BIGINT, create_time TIMESTAMP(3), "
         "time_retained STRING"
     ),
-    rows=lambda table, _: table.tags.tags(),
-    getters=lambda _: {
+    read_rows=lambda table, _: table.tags.tags(),
+    make_getters=lambda _: {
         "tag_name": "name",
         "snapshot_id": "snapshot.snapshot_id",
         "schema_id": "snapshot.schema_id",
@@ -115,8 +115,8 @@ def _branches(table: FileStoreTable, _: Snapshot | None) -> list[tuple[str, int]
 
 _BRANCHES = SystemTable(
     schema=parsed_schema("branch_name STRING NOT NULL, create_time TIMESTAMP(3) NOT NULL"),
-    rows=_branches,
-    getters=lambda _: {"branch_name": itemgetter(0), "create_time": itemgetter(1)},
+    read_rows=_branches,
+    make_getters=lambda _: {"branch_name": itemgetter(0), "create_time": itemgetter(1)},
 )
 
 
@@ -133,8 +133,8 @@ def _progress_getters(table: FileStoreTable) -> dict[str, ColumnGetter]:
 
 _CONSUMERS = SystemTable(
     schema=parsed_schema("consumer_id STRING NOT NULL, next_snapshot_id BIGINT NOT NULL"),
-    rows=lambda table, _: table.consumers.consumers(),
-    getters=_progress_getters,
+    read_rows=lambda table, _: table.consumers.consumers(),
+    make_getters=_progress_getters,
 )
 
 
@@ -163,8 +163,8 @@ _AGGREGATION_FIELDS = SystemTable(
         "field_name STRING NOT NULL, field_type STRING NOT NULL, function STRING, "
         "function_options STRING, comment STRING"
     ),
-    rows=lambda table, _: table.schema.fields,
-    getters=_aggregation_getters,
+    read_rows=lambda table, _: table.schema.fields,
+    make_getters=_aggregation_getters,
 )
 
 
@@ -179,8 +179,8 @@ _STATISTICS = SystemTable(
         "snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, mergedRecordCount BIGINT, "
         "mergedRecordSize BIGINT, colstat STRING"
     ),
-    rows=_statistics,
-    getters=lambda _: {
+    read_rows=_statistics,
+    make_getters=lambda _: {
         "snapshot_id": lambda row: row.integer("snapshotId"),
         "schema_id": lambda row: row.integer("schemaId"),
         "mergedRecordCount": lambda row: row.optional_integer("mergedRecordCount"),

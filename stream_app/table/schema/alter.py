@@ -38,7 +38,7 @@ def _default_problem(text: str, data_type: DataType) -> str | None:
     return None
 
 
-_CASTING = Casting(can_cast=can_become, default_problem=_default_problem)
+_CASTING = Casting(can_cast=can_become, find_default_problem=_default_problem)
 
 
 def next_schema(table: FileStoreTable, changes: Sequence[SchemaChange]) -> TableSchema:

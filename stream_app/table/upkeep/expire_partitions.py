@@ -158,7 +158,7 @@ class ExpirePartitions:
                 snapshot = commit.drop_partitions(
                     [partition.partition for partition in expiring],
                     BATCH_COMMIT_IDENTIFIER,
-                    check=self._check,
+                    check_files=self._check_files,
                 )
                 return DroppedPartitions(snapshot=snapshot, partitions=tuple(expiring))
             except CommitConflictError:
@@ -175,7 +175,7 @@ class ExpirePartitions:
                 expiring = still_expiring
         return None
 
-    def _check(self, entries: Sequence[ManifestEntry]) -> None:
+    def _check_files(self, entries: Sequence[ManifestEntry]) -> None:
         """Check that the partitions of the deleted files have expired."""
         if self.retention.age_basis is AgeBasis.VALUES:
             return

@@ -54,10 +54,10 @@ class TableWrite:
     def __init__(
         self,
         table: FileStoreTable,
-        bucket_writer: BucketWriterFactory,
+        make_bucket_writer: BucketWriterFactory,
         *,
         next_sequence_number: int,
-        bucket_index: BucketIndexFactory | None = None,
+        make_bucket_index: BucketIndexFactory | None = None,
         bucket_counts: Mapping[bytes, int] | None = None,
     ) -> None:
         """Begin a task's share.
@@ -67,8 +67,8 @@ class TableWrite:
         """
         self._sync = BackgroundSync(table.file_io)
         self._table = replace(table, file_io=cast(FileIO, self._sync))
-        self._bucket_writer = bucket_writer
-        self._bucket_index = bucket_index
+        self._make_bucket_writer = make_bucket_writer
+        self._make_bucket_index = make_bucket_index
         self._bucket_counts = bucket_counts or {}
         self._index: BucketIndex | None = None
         self._next_sequence_number = next_sequence_number
@@ -88,11 +88,11 @@ class TableWrite:
         if bucket_id != self._bucket_id:
             self.finish_bucket()
             self._bucket_id = bucket_id
-            self._writer = self._bucket_writer(
+            self._writer = self._make_bucket_writer(
                 self._table, *bucket_id, next_sequence_number=self._next_sequence_number
             )
-            if self._bucket_index is not None:
-                self._index = self._bucket_index(self._table, *bucket_id)
+            if self._make_bucket_index is not None:
+                self._index = self._make_bucket_index(self._table, *bucket_id)
         assert self._writer is not None
         with merge_errors(self._table.paths.bucket_folder(*bucket_id)):
             self._writer.write(rows)

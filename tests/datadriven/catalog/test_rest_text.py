@@ -74,7 +74,7 @@ def _statistics(case: Case) -> str:
     gains = partition_statistics(
         map(_entry, case.input_lines),
         spec_of=lambda partition: {"day": partition.decode()},
-        utc_ms=lambda wall_clock: wall_clock - HOUR_MS,
+        utc_ms_of=lambda wall_clock: wall_clock - HOUR_MS,
     )
     return "\n".join(
         f"{gain.spec['day']}: {gain.record_count} rows, {gain.file_size} bytes, "

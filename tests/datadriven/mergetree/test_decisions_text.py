@@ -63,7 +63,7 @@ def show_levels(levels: Levels) -> str:
     lines: dict[int, list[str]] = {}
     for run in levels.level_sorted_runs():
         lines.setdefault(run.level, []).extend(
-            f"{file.file_name}[{keys_of(file)}]" for file in run.run.files
+            f"{file.file_name}[{keys_of(file)}]" for file in run.files
         )
     drawn = [f"L{level}  {' '.join(files)}" for level, files in lines.items()]
     return "\n".join([*drawn, f"{levels.sorted_run_count} sorted runs"])
@@ -165,7 +165,7 @@ def output_level(case: Case) -> str:
     highest = int(case.args["levels"]) - 1
     picks = [picked_runs(sizes_of(runs), highest, count, "") for count in range(1, len(runs) + 1)]
     return "\n".join(
-        f"{count} → {sum(len(run.run.files) for run in runs[: picked.count])} "
+        f"{count} → {sum(len(run.files) for run in runs[: picked.count])} "
         f"into level {picked.output_level}"
         for count, picked in enumerate(picks, 1)
     )

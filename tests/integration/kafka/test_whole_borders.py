@@ -94,7 +94,7 @@ class Bank:
                 clock=self.clock,
             ),
             log=BorderLog(self.checkpoint),
-            newest_offsets=self.newest,
+            read_newest_offsets=self.newest,
             clock=self.clock,
             limit=limit,
             patience_s=patience_s,

@@ -320,7 +320,7 @@ def test_one_compaction_can_be_listed_and_run_alone(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     table = a_table(tmp_path, "dt", write_only="true", **options)
-    planned = table_kind_of(table.schema).due_compactions
+    planned = table_kind_of(table.schema).plan_compactions
     assert planned(table, None) == []
     writer = TableWriter(table)
     for epoch in range(6):

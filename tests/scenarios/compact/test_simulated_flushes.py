@@ -58,14 +58,14 @@ def check_levels(bucket: Simulation) -> None:
     assert {file.file_name: file for file in levels.all_files()} == bucket.live
     ages = [
         (
-            min(file.min_sequence_number for file in run.run.files),
-            max(file.max_sequence_number for file in run.run.files),
+            min(file.min_sequence_number for file in run.files),
+            max(file.max_sequence_number for file in run.files),
         )
         for run in levels.level_sorted_runs()
     ]
     assert all(newer[0] > older[1] for newer, older in pairwise(ages))
     for run in levels.level_sorted_runs():
-        ends = [(levels.key_of(f.min_key), levels.key_of(f.max_key)) for f in run.run.files]
+        ends = [(levels.key_of(f.min_key), levels.key_of(f.max_key)) for f in run.files]
         assert all(left[1] < right[0] for left, right in pairwise(ends))
 
 

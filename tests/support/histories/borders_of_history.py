@@ -173,7 +173,7 @@ class BordersOfHistory:
         return WholeEpochCutter(
             reader=self.topics,
             log=self.log,
-            newest_offsets=self.topics.newest,
+            read_newest_offsets=self.topics.newest,
             clock=self.clock,
             limit=self.limit,
         )

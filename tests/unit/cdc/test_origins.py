@@ -18,7 +18,7 @@ from stream_app.message_format_registry import FORMATS
 from stream_app.model.source.origin import Origin
 from tests.support.messages.debezium_messages import fixture_lines
 
-ORIGINS = FORMATS["debezium-json"].make_source_extractor({}).origins
+ORIGINS = FORMATS["debezium-json"].make_source_extractor({}).find_origins
 SOURCE = {"connector": "postgresql", "db": "d", "schema": "s", "table": "t", "lsn": 1}
 
 

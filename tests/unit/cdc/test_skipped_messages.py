@@ -42,7 +42,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "document"), SKIPPED)
 def test_a_message_without_a_row_is_skipped(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
-    origins = make_source_extractor(name, {}).origins(batch)
+    origins = make_source_extractor(name, {}).find_origins(batch)
     assert (origins.codes.tolist(), origins.unassigned_reasons) == ([NO_TABLE], {})
     assert a_format("id INT", name=name).decode(batch).skipped_count == 1
 
@@ -50,7 +50,7 @@ def test_a_message_without_a_row_is_skipped(name: str, document: Any) -> None:
 @pytest.mark.parametrize(("name", "document"), BAD)
 def test_an_unknown_message_is_bad_in_the_table_that_it_names(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
-    origins = make_source_extractor(name, {}).origins(batch)
+    origins = make_source_extractor(name, {}).find_origins(batch)
     assert [str(table) for table in origins.tables] == ["d.t"]
     assert origins.codes.tolist() == [0]
     assert a_format("id INT", name=name).decode(batch).bad_records.num_rows == 1
@@ -58,6 +58,6 @@ def test_an_unknown_message_is_bad_in_the_table_that_it_names(name: str, documen
 
 @pytest.mark.parametrize("name", ["maxwell-json", "canal-json", "ogg-json", "aws-dms-json"])
 def test_a_message_that_names_no_table_is_unreadable(name: str) -> None:
-    origins = make_source_extractor(name, {}).origins(messages('{"a":1}', None))
+    origins = make_source_extractor(name, {}).find_origins(messages('{"a":1}', None))
     assert origins.codes.tolist() == [NO_TABLE] * 2
     assert origins.unassigned_reasons == {0: "does not name its table"}

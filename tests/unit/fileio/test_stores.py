@@ -26,7 +26,7 @@ def test_a_store_is_complete(store: Store) -> None:
         assert store_of(location) is store
         assert store_of(location.upper()) is store
         # Spark's form is known here too: its checkpoint is looked into by both.
-        assert store_of(store.spark.location(location)) is store
+        assert store_of(store.spark.location_of(location)) is store
         assert store.is_same(location, f"{location}/")
     assert bool(store.option_prefixes) == bool(store.advice) == ("file" not in store.schemes)
     assert all(name.startswith(store.option_prefixes) for name in store.option_names)

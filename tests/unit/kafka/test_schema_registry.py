@@ -95,11 +95,11 @@ def beside_good_ones(registry: Registry, *strange: bytes) -> tuple[DecodedBatch,
     decoded_batch = avro(registry).decode(messages)
     assert [position for position, *_ in rows_of(decoded_batch)] == [0, len(strange) + 1]
     source = AvroSourceExtractor(SchemaRegistry((registry.url,)))
-    origins = source.origins(messages)
+    origins = source.find_origins(messages)
     assert [origins.codes[0], origins.codes[-1]] == [0, 0]
-    source.change_times(messages)
+    source.find_change_times(messages)
     assert source.describe(messages, MappingOptions()) is not None
-    source.versions(messages, MappingOptions())
+    source.find_versions(messages, MappingOptions())
     reasons = reasons_of(decoded_batch)
     assert reasons.keys() == set(range(1, len(strange) + 1))
     assert decoded_batch.decoder_error_count == 0
@@ -285,9 +285,9 @@ def test_random_schemas_and_bytes_end_nothing(registry: Registry, seed: int) -> 
         == messages.num_rows
     )
     source = AvroSourceExtractor(SchemaRegistry((registry.url,)))
-    assert len(source.origins(messages).codes) == messages.num_rows
-    source.change_times(messages)
-    source.versions(messages, MappingOptions())
+    assert len(source.find_origins(messages).codes) == messages.num_rows
+    source.find_change_times(messages)
+    source.find_versions(messages, MappingOptions())
 
 
 def random_type(rng: random.Random, depth: int) -> Any:

@@ -289,7 +289,7 @@ def _source_names(
     Raises:
         WrongSourceError: the messages belong to several tables.
     """
-    tables = source_extractor.origins(messages).tables
+    tables = source_extractor.find_origins(messages).tables
     if len(tables) > 1:
         raise WrongSourceError(
             f"the messages belong to {len(tables)} tables: {', '.join(map(str, sorted(tables)))}",

@@ -36,7 +36,7 @@ class SignsOfLife:
     """The current activity, and the time of the job's last line."""
 
     clock: Clock
-    _activity: Callable[[], Activity | None] = field(init=False, default=lambda: None)
+    _read_activity: Callable[[], Activity | None] = field(init=False, default=lambda: None)
     _current: Activity | None = field(init=False, default=None)
     _start_s: float = field(init=False, default=0.0)
     _last_line_s: float = field(init=False, default=0.0)
@@ -47,9 +47,9 @@ class SignsOfLife:
         activity = Activity(text)
         self.watch(lambda: activity)
 
-    def watch(self, activity: Callable[[], Activity | None]) -> None:
+    def watch(self, read_activity: Callable[[], Activity | None]) -> None:
         """Read the current activity from this function, which returns None without one."""
-        self._activity = activity
+        self._read_activity = read_activity
 
     def record_line(self) -> None:
         """Record that the job has logged a line."""
@@ -57,7 +57,7 @@ class SignsOfLife:
 
     def take_due_line(self) -> str | None:
         """Return the line to log if one is due, or None."""
-        now_s, activity = self.clock.steady_seconds(), self._activity()
+        now_s, activity = self.clock.steady_seconds(), self._read_activity()
         if activity != self._current:
             self._current, self._start_s, self._is_shown = activity, now_s, False
         is_due = now_s - self._last_line_s >= _QUIET_S

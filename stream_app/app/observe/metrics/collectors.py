@@ -40,15 +40,15 @@ class TablesCollector(Collector, Generic[_Metrics]):
 
     def __init__(self, samples_of: Callable[[_Metrics], Iterable[_MetricSample]]) -> None:
         self._samples_of = samples_of
-        self._sources: list[tuple[str, Callable[[], _Metrics | None]]] = []
+        self._readers: list[tuple[str, Callable[[], _Metrics | None]]] = []
 
-    def add(self, label: str, source: Callable[[], _Metrics | None]) -> None:
-        """Add a table by its label. The source returns None as long as there are no metrics."""
-        self._sources.append((label, source))
+    def add(self, label: str, read_metrics: Callable[[], _Metrics | None]) -> None:
+        """Add a table by its label. `read_metrics` returns None as long as there are no metrics."""
+        self._readers.append((label, read_metrics))
 
     def collect(self) -> Iterator[Metric]:
         """Yield metric families with a sample for each label."""
-        table_metrics = [(label, source()) for label, source in list(self._sources)]
+        table_metrics = [(label, read_metrics()) for label, read_metrics in list(self._readers)]
         yield from _families(
             (label, sample)
             for label, metrics in table_metrics
@@ -106,18 +106,18 @@ class LoadCollector(Collector):
     """A collector of the key ranges of a first load, read at each scrape; empty without a load."""
 
     def __init__(self) -> None:
-        self._ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]] = tuple
+        self._read_ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]] = tuple
 
-    def read_from(self, ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]]) -> None:
+    def read_from(self, read_ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]]) -> None:
         """Read the tables' ranges, by their labels, from this function at each scrape."""
-        self._ranges = ranges
+        self._read_ranges = read_ranges
 
     def collect(self) -> Iterator[Metric]:
         """Yield a sample for each label."""
         loaded_name, total_name = "load_ranges_done", "load_ranges"
         yield from _families(
             (label, sample)
-            for label, ranges in self._ranges()
+            for label, ranges in self._read_ranges()
             for sample in (
                 _MetricSample(
                     total_name, ranges.total_count, "Key ranges of the table's first load."

@@ -105,14 +105,14 @@ class JobHealth:
 
     Attributes:
         max_staleness_s: the seconds by which a ready table may be behind its source.
-        source_state: returns the distance of the job's tables behind their source.
+        read_source_state: returns the distance of the job's tables behind their source.
         pause_s: seconds between two checks of the source.
         hide: replaces the configuration's secrets in a text.
     """
 
     clock: Clock
     max_staleness_s: float
-    source_state: Callable[[], SourceState]
+    read_source_state: Callable[[], SourceState]
     pause_s: float = 0.0
     hide: Callable[[str], str] = str
     phase: str = "starting"
@@ -140,6 +140,6 @@ class JobHealth:
         return JobMoment(
             phase=self.phase,
             silent_s=self.clock.steady_seconds() - self._checked_s,
-            source_state=self.source_state(),
+            source_state=self.read_source_state(),
             held_reasons=dict(self.held_reasons),
         )

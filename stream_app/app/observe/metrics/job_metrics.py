@@ -180,12 +180,12 @@ class JobMetrics:
         table_metrics.label, table_metrics.name = label, name
         return table_metrics
 
-    def read_load_from(self, progress: Callable[[], LoadProgress]) -> None:
+    def read_load_from(self, read_progress: Callable[[], LoadProgress]) -> None:
         """Read the progress of a first load from this function at each scrape."""
         self.loads.read_from(
             lambda: [
                 (self.label if name == self.label else self.of_table(name).label, ranges)
-                for name, ranges in progress().of_tables.items()
+                for name, ranges in read_progress().of_tables.items()
             ]
         )
 

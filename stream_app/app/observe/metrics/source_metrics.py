@@ -38,7 +38,9 @@ class SourceMetrics:
         look_s: the maximum time between two checks of the source, outside of epochs.
     """
 
-    def __init__(self, gauge: MakesGauge, clock: Clock, look_s: float = OFFSET_REPORT_S) -> None:
+    def __init__(
+        self, make_gauge: MakesGauge, clock: Clock, look_s: float = OFFSET_REPORT_S
+    ) -> None:
         self.clock = clock
         self.look_s = look_s
         self._read_offsets: Callable[[], JobOffsets | None] = lambda: None
@@ -54,26 +56,28 @@ class SourceMetrics:
         self._complete_s: dict[SeriesKey, float] = {}
         self._topics: dict[SeriesKey, set[str]] = {}
         self._lagging_tables: set[str] = set()
-        self._lags = gauge("lag_messages", "Messages of the source that are not committed yet.")
-        self._table_lags = gauge(
+        self._lags = make_gauge(
+            "lag_messages", "Messages of the source that are not committed yet."
+        )
+        self._table_lags = make_gauge(
             "table_lag_messages",
             "Messages that a table lacks; absent where it shares a topic with other tables.",
         )
-        self._partition_lags = gauge(
+        self._partition_lags = make_gauge(
             "partition_lag_messages",
             "Messages of a Kafka partition that are not committed yet.",
             "topic",
             "partition",
         )
-        self._newest_time = gauge(
+        self._newest_time = make_gauge(
             "newest_message_timestamp_seconds",
             "Time of the newest message that is in the table, as Kafka has it.",
         )
-        self._freshness = gauge(
+        self._freshness = make_gauge(
             "freshness_seconds",
             "Age of the newest message in the table while there are newer ones; 0: there are none.",
         )
-        self._looked = gauge(
+        self._looked = make_gauge(
             "source_looked_timestamp_seconds",
             "When the stream last reported how far it has read; before that when the job began.",
         )

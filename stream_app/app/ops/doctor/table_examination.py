@@ -142,7 +142,8 @@ def column_observations(
     if not topics:
         return
     messages = in_one_table(first_messages(job_tables.source, topics))
-    messages_of = dict(messages_by_origin(job_tables.source.source_extractor.origins, messages))
+    source_extractor = job_tables.source.source_extractor
+    messages_of = dict(messages_by_origin(source_extractor.find_origins, messages))
     is_quiet = True
     for origin, messages_of_origin in messages_of.items():
         for remark in _remarks(job_tables, origin, messages_of_origin):

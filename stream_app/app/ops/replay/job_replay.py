@@ -172,7 +172,7 @@ class _DatabaseRecordReplays:
         """Return the table of each record by the current rules, or None if it belongs to none."""
         if not records:
             return []
-        origins = self.job_tables.source.source_extractor.origins(as_messages(records))
+        origins = self.job_tables.source.source_extractor.find_origins(as_messages(records))
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
             name = self.targets.get(origin)

@@ -230,7 +230,7 @@ def database_side(
                 keys or summed_columns,
             )
         )
-        key_digests.append(dialect.digest.format(dialect.row(keys or summed_columns)))
+        key_digests.append(dialect.digest.format(dialect.join_texts(keys or summed_columns)))
     return DatabaseSide(
         database=database,
         definitions=definitions,

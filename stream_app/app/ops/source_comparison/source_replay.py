@@ -106,7 +106,7 @@ def source_replay_pipeline(
         source_filter=None if source_filter == EVERY_SOURCE else source_filter,
         restores_values=True,
         keeps_update_before=False,
-        column_times=functools.partial(column_times, table),
+        read_column_times=functools.partial(column_times, table),
     ).pipeline()
 
 

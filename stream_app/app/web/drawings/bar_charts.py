@@ -48,41 +48,43 @@ class ChartAxis:
     """The axis of one chart.
 
     Attributes:
-        share: a value → the share of the axis that its bar fills, 0 to 1.
+        share_of: a value → the share of the axis that its bar fills, 0 to 1.
         ticks: from the lowest to the highest.
     """
 
-    share: Callable[[float], float]
+    share_of: Callable[[float], float]
     ticks: tuple[Tick, ...]
 
     def height(self, value: float) -> float:
         """Return the height of a value's bar in pixels; zero has no bar."""
-        return (
-            round(max(_BAR_HEIGHT_MIN, _AXIS_HEIGHT * self.share(value)), 1) if value > 0 else 0.0
-        )
+        if value <= 0:
+            return 0.0
+        return round(max(_BAR_HEIGHT_MIN, _AXIS_HEIGHT * self.share_of(value)), 1)
 
 
-def linear_axis(largest: float, text: Callable[[float], str]) -> ChartAxis:
+def linear_axis(largest: float, text_of: Callable[[float], str]) -> ChartAxis:
     """Return an axis of equal steps, up to a round number that is not below the largest value."""
     step = _round_step(largest / 3) if largest > 0 else 1.0
     top = step * max(1, math.ceil(largest / step - 1e-9))
     values = [step * index for index in range(1, round(top / step) + 1)]
-    return _axis(lambda value: value / top, values, text)
+    return _axis(lambda value: value / top, values, text_of)
 
 
-def log_axis(largest: float, text: Callable[[float], str]) -> ChartAxis:
+def log_axis(largest: float, text_of: Callable[[float], str]) -> ChartAxis:
     """Return an axis with a step for each power of ten; 1 is one step above zero."""
     power = max(1, math.ceil(math.log10(max(1.0, largest)) - 1e-9))
     step = math.ceil((power + 1) / _TICKS_MAX)
     values = [10.0**exponent for exponent in range(power, -1, -step)][::-1]
-    return _axis(lambda value: (math.log10(max(1.0, value)) + 1) / (power + 1), values, text)
+    return _axis(lambda value: (math.log10(max(1.0, value)) + 1) / (power + 1), values, text_of)
 
 
 def _axis(
-    share: Callable[[float], float], values: list[float], text: Callable[[float], str]
+    share_of: Callable[[float], float], values: list[float], text_of: Callable[[float], str]
 ) -> ChartAxis:
-    ticks = [Tick(round(HEIGHT - _AXIS_HEIGHT * share(value), 1), text(value)) for value in values]
-    return ChartAxis(share, tuple(ticks))
+    ticks = [
+        Tick(round(HEIGHT - _AXIS_HEIGHT * share_of(value), 1), text_of(value)) for value in values
+    ]
+    return ChartAxis(share_of, tuple(ticks))
 
 
 def _round_step(minimum: float) -> float:

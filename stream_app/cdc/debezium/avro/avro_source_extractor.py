@@ -70,7 +70,7 @@ class AvroSourceExtractor:
     schemas: Schemas
     keeps_nulls: bool = False
 
-    def origins(self, messages: pa.RecordBatch) -> Origins:
+    def find_origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceExtractor`.
 
         Raises:
@@ -103,7 +103,7 @@ class AvroSourceExtractor:
         )
         return origins_of(database, schema_name, table, unreadable_reasons)
 
-    def change_times(self, messages: pa.RecordBatch) -> pa.Array:
+    def find_change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceExtractor`.
 
         Raises:
@@ -135,7 +135,7 @@ class AvroSourceExtractor:
         as_json = self.as_json(messages, with_schema=True)
         return describe(as_json, options, keeps_nulls=self.keeps_nulls)
 
-    def versions(
+    def find_versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceExtractor`. One message shows the columns of its schema.

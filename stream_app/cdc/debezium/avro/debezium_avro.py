@@ -373,10 +373,10 @@ def _survey(
 def _source_extractor(registries: Registries, options: Mapping[str, str]) -> SourceExtractor:
     extractor = AvroSourceExtractor(_schemas(registries, options), keeps_nulls=keeps_nulls(options))
     return SourceExtractor(
-        origins=extractor.origins,
+        find_origins=extractor.find_origins,
         describe=extractor.describe,
-        versions=extractor.versions,
-        change_times=extractor.change_times,
+        find_versions=extractor.find_versions,
+        find_change_times=extractor.find_change_times,
     )
 
 

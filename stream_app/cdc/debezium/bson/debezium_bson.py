@@ -142,7 +142,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
         return origins
     unread_messages = messages.take(pa.array(unread_indices))
     rewritten_messages = plain_messages(unread_messages)
-    plain_origins = DEBEZIUM_JSON.make_source_extractor({}).origins(
+    plain_origins = DEBEZIUM_JSON.make_source_extractor({}).find_origins(
         rewritten_messages.with_keys_and_values(unread_messages)
     )
     tables = dict.fromkeys((*origins.tables, *plain_origins.tables))
@@ -185,8 +185,10 @@ def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable 
 
 def _source_extractor(_options: Mapping[str, str]) -> SourceExtractor:
     # Messages of MongoDB have the time of a change in the same field as other messages.
-    change_times = DEBEZIUM_JSON.make_source_extractor({}).change_times
-    return SourceExtractor(origins=_origins, describe=_describe, change_times=change_times)
+    find_change_times = DEBEZIUM_JSON.make_source_extractor({}).find_change_times
+    return SourceExtractor(
+        find_origins=_origins, describe=_describe, find_change_times=find_change_times
+    )
 
 
 DEBEZIUM_BSON = FormatDeclaration(

@@ -51,26 +51,26 @@ class RowSorter:
     memory_bytes: int
 
     def rows(
-        self, batches: BatchSource, order_columns: BatchSource, stored_bytes: int
+        self, read_batches: BatchSource, read_order_columns: BatchSource, stored_bytes: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all batches in sorted order.
 
         Args:
-            batches: reads all rows with all columns.
-            order_columns: reads all rows with only the sort columns.
+            read_batches: reads all rows with all columns.
+            read_order_columns: reads all rows with only the sort columns.
             stored_bytes: the total size of the files.
         """
         arrow_bytes = _ARROW_BYTES_PER_STORED_BYTE * stored_bytes
         range_count = min(-(-arrow_bytes // self.memory_bytes), RANGES_MAX)
         if range_count <= 1:
-            yield from self._sort(list(batches()))
+            yield from self._sort(list(read_batches()))
             return
         with scratch_folder("sort") as folder, ExitStack() as files:
             paths = [
                 Path(folder) / f"range-{range_index}.arrow" for range_index in range(range_count)
             ]
-            bounds = self._bounds(order_columns(), range_count)
-            self._spill(batches(), bounds, paths)
+            bounds = self._bounds(read_order_columns(), range_count)
+            self._spill(read_batches(), bounds, paths)
             for path in paths:
                 if path.exists():
                     source = files.enter_context(pa.memory_map(str(path)))

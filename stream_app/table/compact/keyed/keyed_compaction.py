@@ -135,7 +135,7 @@ def _higher_level_lookup(
         bucket_id=bucket_id,
         columns=columns,
         system_columns=system_columns,
-        keys=lambda: keys_of_files(table, bucket_id, level0_files),
+        read_keys=lambda: keys_of_files(table, bucket_id, level0_files),
         key_count=sum(file.row_count for file in level0_files),
         vectors=vectors,
         copies=lookup_copies(table),

@@ -29,7 +29,7 @@ from stream_app.planning.schema.schema_changes import SchemaChange, schema_diffe
 from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
-CASTING = Casting(can_cast=can_be_read_as, default_problem=lambda *_: None)
+CASTING = Casting(can_cast=can_be_read_as, find_default_problem=lambda *_: None)
 
 
 class _Table:

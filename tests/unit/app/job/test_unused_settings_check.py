@@ -19,7 +19,7 @@ from tests.support.messages.database_topic import creates
 def an_unused(job: DatabaseJob, expectations: tuple[str, ...] = ()) -> UnusedSettingsCheck:
     return UnusedSettingsCheck(
         named_tables=job.sync.named_tables(),
-        idle_expectations=lambda: expectations,
+        find_idle_expectations=lambda: expectations,
         state_file=job.tables.state_file,
     )
 

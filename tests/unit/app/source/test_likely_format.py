@@ -102,7 +102,7 @@ def test_flattened_documents_look_like_rows() -> None:
 @pytest.mark.parametrize("field", ["source", "op", "table", "metadata", "data", "__table"])
 @pytest.mark.parametrize("value", ['"/"', "7", "true", "[]", "{}", "null", '{"table":{}}'])
 def test_no_field_of_a_wrong_kind_ends_the_splitter(name: str, field: str, value: str) -> None:
-    origins = make_source_extractor(name, {}).origins(
+    origins = make_source_extractor(name, {}).find_origins(
         batch_of([b'{"%b":%b}' % (field.encode(), value.encode())])
     )
     assert len(origins.codes) == 1

@@ -104,7 +104,7 @@ def both(registry: Registry, seed: int, count: int) -> tuple[pa.RecordBatch, pa.
 def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
     avro, plain = both(registry, seed, 400)
     origins, expected = (
-        extractor.origins(messages)
+        extractor.find_origins(messages)
         for extractor, messages in (
             (source_extractor(registry), avro),
             (make_source_extractor("debezium-json", {}), plain),
@@ -120,10 +120,10 @@ def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed:
 def test_times_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
     avro, plain = both(registry, seed, 200)
     of_avro, of_json = source_extractor(registry), make_source_extractor("debezium-json", {})
-    assert of_avro.change_times is not None
-    assert of_json.change_times is not None
-    times = of_avro.change_times(avro)
-    assert times.equals(of_json.change_times(plain))
+    assert of_avro.find_change_times is not None
+    assert of_json.find_change_times is not None
+    times = of_avro.find_change_times(avro)
+    assert times.equals(of_json.find_change_times(plain))
     assert 0 < times.null_count < len(times)
 
 
@@ -134,7 +134,7 @@ def test_broken_messages_are_unreadable_and_harm_no_other(registry: Registry) ->
     change["source"] |= {"db": "a", "table": "orders"}
     good = encoded(number, ENVELOPE, change)
     messages = batch([good, good[:-1], b"{}", b"\0\0\0\0\7\0", good])
-    origins = source_extractor(registry).origins(messages)
+    origins = source_extractor(registry).find_origins(messages)
     assert origins.codes.tolist() == [0, NO_TABLE, NO_TABLE, NO_TABLE, 0]
     assert [str(table) for table in origins.tables] == ["a.orders"]
     assert origins.unassigned_reasons[1].startswith(f"is not Avro of schema {number}")
@@ -148,7 +148,7 @@ def test_broken_messages_are_unreadable_and_harm_no_other(registry: Registry) ->
 
 
 def source_times(registry: Registry, messages: pa.RecordBatch) -> list[Any]:
-    read = source_extractor(registry).change_times
+    read = source_extractor(registry).find_change_times
     assert read is not None
     listed: list[Any] = read(messages).to_pylist()
     return listed
@@ -285,7 +285,7 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
 def test_every_format_makes_its_source_extractor_of_its_options() -> None:
     for name, declaration in FORMATS.items():
         extractor = make_source_extractor(name, {"schema.registry.url": "http://127.0.0.1:9"})
-        assert (extractor.change_times is not None) == declaration.has_times
+        assert (extractor.find_change_times is not None) == declaration.has_times
 
 
 def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Registry) -> None:
@@ -303,7 +303,7 @@ def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Regist
         }  # fmt: skip
         return encoded(registry.add(schema), schema, changes[index])
 
-    versions = source_extractor(registry).versions
+    versions = source_extractor(registry).find_versions
     assert versions is not None
     messages = [value(0, "int"), None, value(1, "long"), b"broken", value(2, "int")]
     types = {

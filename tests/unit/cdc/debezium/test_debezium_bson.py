@@ -241,7 +241,7 @@ def test_messages_describe_their_source() -> None:
         [message("c", document(name='"x"', n="1")), heartbeat, marker, None, wrapped, "{"],
         [KEY] * 6,
     )
-    origins = source_extractor.origins(messages)
+    origins = source_extractor.find_origins(messages)
     assert origins.codes.tolist() == [0, -1, -1, -1, 0, -1]
     assert [str(name) for name in origins.tables] == ["shop.users"]
     assert set(origins.unassigned_reasons) == {5}
@@ -258,8 +258,8 @@ def test_messages_describe_their_source() -> None:
     assert [f"{column.name} {column.data_type}" for column in table.columns[1:]] == [
         "name VARIANT", "n VARIANT", "t STRING"
     ]  # fmt: skip
-    assert source_extractor.change_times is not None
-    times = source_extractor.change_times(messages).cast(pa.int64()).to_pylist()
+    assert source_extractor.find_change_times is not None
+    times = source_extractor.find_change_times(messages).cast(pa.int64()).to_pylist()
     assert times[0] == times[4] == 17
 
 

@@ -213,7 +213,7 @@ def test_the_decoder_skips_messages_without_a_row(topic: str) -> None:
 
 
 def origins(topic: str) -> Any:
-    return make_source_extractor("debezium-json", {}).origins(captured(FILE, topic))
+    return make_source_extractor("debezium-json", {}).find_origins(captured(FILE, topic))
 
 
 def test_signals_are_a_table_like_others() -> None:

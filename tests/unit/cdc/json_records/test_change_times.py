@@ -14,7 +14,7 @@ from tests.support.messages.debezium_messages import captured, messages
 
 
 def times(name: str, batch: pa.RecordBatch) -> list[int | None]:
-    read = make_source_extractor(name, {}).change_times
+    read = make_source_extractor(name, {}).find_change_times
     assert read is not None
     times: list[int | None] = read(batch).cast(pa.int64()).to_pylist()
     return times
@@ -90,7 +90,7 @@ def test_an_envelope_with_blanks_gives_its_time() -> None:
 
 
 def test_plain_rows_give_no_time() -> None:
-    assert make_source_extractor("json", {}).change_times is None
+    assert make_source_extractor("json", {}).find_change_times is None
     assert not FORMATS["json"].has_times
 
 

@@ -200,8 +200,8 @@ def test_each_version_of_a_table_has_the_messages_with_its_types(
     name: str, file: str, topic: str, least: int
 ) -> None:
     batch, source_extractor = captured(file, topic), FORMATS[name].make_source_extractor({})
-    assert source_extractor.versions is not None
-    versions_read = source_extractor.versions(batch, NO_MAPPING_OPTIONS)
+    assert source_extractor.find_versions is not None
+    versions_read = source_extractor.find_versions(batch, NO_MAPPING_OPTIONS)
     assert len(versions_read) >= least
     versions = {
         index: version.table

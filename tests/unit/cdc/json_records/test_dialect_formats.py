@@ -348,7 +348,7 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
     ],
 )
 def test_messages_name_their_tables(name: str, file: str, topic: str, expected: Origin) -> None:
-    origins = FORMATS[name].make_source_extractor({}).origins(captured(file, topic))
+    origins = FORMATS[name].make_source_extractor({}).find_origins(captured(file, topic))
     assert origins.tables[0] == expected
     assert not origins.unassigned_reasons
 
@@ -362,7 +362,7 @@ def test_messages_without_a_table_have_no_origin() -> None:
         json.dumps({**maxwell("insert", {"id": 1}), "table": 5}),
         None,
     )
-    origins = FORMATS["maxwell-json"].make_source_extractor({}).origins(batch)
+    origins = FORMATS["maxwell-json"].make_source_extractor({}).find_origins(batch)
     assert origins.codes.tolist() == [0, -1, -1, -1, -1, -1]
     assert set(origins.unassigned_reasons) == {2, 3, 4}
 

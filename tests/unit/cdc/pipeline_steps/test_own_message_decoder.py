@@ -40,7 +40,7 @@ def decoder(name: str, source_filter: SourceFilter, **options: str) -> Pipeline:
     return replace(
         pipeline,
         own_message_decoder=OwnMessageDecoder(
-            origins=partial(origins_in, name, {}), source_filter=source_filter
+            find_origins=partial(origins_in, name, {}), source_filter=source_filter
         ),
     )
 
@@ -142,10 +142,10 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
         ),
     )
     source_filter = SourceFilter(own_names=frozenset({"d.orders"}))
-    origins = partial(origins_in, "debezium-json", {})
-    decode = replace(
-        follows, own_message_decoder=OwnMessageDecoder(origins=origins, source_filter=source_filter)
+    own_message_decoder = OwnMessageDecoder(
+        find_origins=partial(origins_in, "debezium-json", {}), source_filter=source_filter
     )
+    decode = replace(follows, own_message_decoder=own_message_decoder)
     mixed = messages(of_table("debezium-json", "orders", 1), without_key)
     assert follows.decode(mixed).description is not None, "v is BIGINT there"
     outcome = decode.decode(mixed)

@@ -43,11 +43,11 @@ def test_debeziums_own_converter(kind: str) -> None:
     assert [" ".join(map(str, row[1:])) for row in rows_of(decoded_batch)] == ROWS
     assert decoded_batch.skipped_count == 2
     source_extractor = make_source_extractor("debezium-cloudevents", {})
-    origins = source_extractor.origins(batch)
+    origins = source_extractor.find_origins(batch)
     assert [str(table).split(".")[1:] for table in origins.tables] == [["shop", "story"]]
     assert origins.unassigned_reasons == {}
-    assert source_extractor.change_times is not None
-    assert source_extractor.change_times(batch).null_count == decoded_batch.skipped_count
+    assert source_extractor.find_change_times is not None
+    assert source_extractor.find_change_times(batch).null_count == decoded_batch.skipped_count
     table = source_extractor.describe(batch, MappingOptions())
     assert table is not None
     assert table.primary_keys == ("id",)

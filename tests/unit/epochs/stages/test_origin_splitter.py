@@ -31,7 +31,7 @@ def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
         "table_indices": {"orders": 0, "customers": 1},
     }
     splitter = OriginSplitter(
-        FORMATS["debezium-json"].make_source_extractor({}).origins,
+        FORMATS["debezium-json"].make_source_extractor({}).find_origins,
         Assignment(**{**defaults, **assignment}),
     )
     splitter = pickle.loads(pickle.dumps(splitter))
@@ -50,7 +50,7 @@ def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
 def test_a_batch_of_one_table_is_passed_on_without_a_copy() -> None:
     batch = messages(*(change("orders", key) for key in range(9)))
     splitter = OriginSplitter(
-        FORMATS["debezium-json"].make_source_extractor({}).origins,
+        FORMATS["debezium-json"].make_source_extractor({}).find_origins,
         Assignment(rules=SyncRules(), table_indices={"orders": 4}),
     )
     [(index, part, _)] = splitter.split(batch)
@@ -64,7 +64,7 @@ def test_neighbours_of_one_table_are_passed_on_without_a_copy() -> None:
     names = ["customers", "orders", "orders", "items", "customers"]
     batch = messages(*(change(name, key) for key, name in enumerate(names)))
     splitter = OriginSplitter(
-        FORMATS["debezium-json"].make_source_extractor({}).origins,
+        FORMATS["debezium-json"].make_source_extractor({}).find_origins,
         Assignment(rules=SyncRules(), table_indices={"orders": 0, "customers": 1, "items": 2}),
     )
     mine = batch.column("value").buffers()[2].address
@@ -129,7 +129,7 @@ def test_a_name_is_taken_by_the_first_table_when_databases_are_divided(database:
 def test_a_splitter_reads_nothing_but_values() -> None:
     batch = messages(change("orders")).drop_columns(["key"])
     splitter = OriginSplitter(
-        FORMATS["debezium-json"].make_source_extractor({}).origins,
+        FORMATS["debezium-json"].make_source_extractor({}).find_origins,
         Assignment(rules=SyncRules(), table_indices={"orders": 0}),
     )
     assert [part.schema.names for _, part, _ in splitter.split(batch)] == [batch.schema.names]

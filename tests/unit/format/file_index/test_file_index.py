@@ -93,14 +93,14 @@ def test_no_row_that_passes_is_excluded(kind: str, name: str, data: st.DataObjec
     literals = pa.array([value for value in operands if value is not None], column_type)
     if data_type.root in FLOAT_ROOTS and 0 in literals.to_pylist():
         return  # 0.0 and -0.0 are two values to an index: it is never asked about them
-    builder = FILE_INDEX_KINDS[kind].builder(data_type, SMALL.get(kind, {}))
+    builder = FILE_INDEX_KINDS[kind].make_builder(data_type, SMALL.get(kind, {}))
     for start in range(0, len(column), 7):
         builder.add(column.slice(start, 7))
     body = builder.body()
     if body is None:
         assert kind == "bitmap", "a long text does not fit a block"
         return
-    reader = FILE_INDEX_KINDS[kind].reader(body, data_type)
+    reader = FILE_INDEX_KINDS[kind].make_reader(body, data_type)
     keys, wanted = exact_keys(column, data_type), exact_keys(literals, data_type)
     for comparison in IndexComparison:
         if comparison not in (IndexComparison.NULL, IndexComparison.NOT_NULL) and not wanted:
@@ -119,30 +119,30 @@ def test_no_row_that_passes_is_excluded(kind: str, name: str, data: st.DataObjec
 @pytest.mark.parametrize("kind", INDEX_SETTINGS)
 def test_a_column_of_nulls_has_an_index(kind: str) -> None:
     data_type = parse_data_type("INT")
-    builder = FILE_INDEX_KINDS[kind].builder(data_type, {})
+    builder = FILE_INDEX_KINDS[kind].make_builder(data_type, {})
     builder.add(pa.nulls(3, pa.int32()))
     body = builder.body()
     assert body is not None
-    reader = FILE_INDEX_KINDS[kind].reader(body, data_type)
+    reader = FILE_INDEX_KINDS[kind].make_reader(body, data_type)
     rows = reader.rows(IndexTest(IndexComparison.ONE_OF, pa.array([1], pa.int32())))
     assert rows is not None
     assert not rows
 
 
 def test_the_least_bigint_has_no_slices() -> None:
-    builder = FILE_INDEX_KINDS["bsi"].builder(parse_data_type("BIGINT"), {})
+    builder = FILE_INDEX_KINDS["bsi"].make_builder(parse_data_type("BIGINT"), {})
     builder.add(pa.array([1, -(2**63)]))
     assert builder.body() is None
 
 
 def test_a_bitmap_of_version_1_is_read() -> None:
     data_type = parse_data_type("STRING")
-    builder = FILE_INDEX_KINDS["bitmap"].builder(data_type, {"version": "1"})
+    builder = FILE_INDEX_KINDS["bitmap"].make_builder(data_type, {"version": "1"})
     builder.add(pa.array(["b", None, "a", "b"]))
     body = builder.body()
     assert body is not None
     assert body[0] == 1
-    reader = FILE_INDEX_KINDS["bitmap"].reader(body, data_type)
+    reader = FILE_INDEX_KINDS["bitmap"].make_reader(body, data_type)
     rows = reader.rows(IndexTest(IndexComparison.ONE_OF, pa.array(["b", "c"])))
     assert rows is not None
     assert list(rows) == [0, 3]
@@ -184,11 +184,11 @@ def test_keys_of_a_map_lie_in_bins() -> None:
 def test_nan_is_one_value_and_the_greatest() -> None:
     data_type = parse_data_type("DOUBLE")
     other_nan = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000001))
-    builder = FILE_INDEX_KINDS["range-bitmap"].builder(data_type, {})
+    builder = FILE_INDEX_KINDS["range-bitmap"].make_builder(data_type, {})
     builder.add(pa.array([1.0, math.nan, *other_nan, -math.inf]))
     body = builder.body()
     assert body is not None
-    reader = FILE_INDEX_KINDS["range-bitmap"].reader(body, data_type)
+    reader = FILE_INDEX_KINDS["range-bitmap"].make_reader(body, data_type)
     rows = reader.rows(IndexTest(IndexComparison.GREATER, pa.array([0.5])))
     assert rows is not None
     assert list(rows) == [0, 1, 2]

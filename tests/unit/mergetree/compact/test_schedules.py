@@ -119,9 +119,9 @@ class BucketModel:
         if not self.manager.trigger_compaction(self.executor, local_ms=0, is_full=full):
             return
         unit = self.executor.requests[-1].unit
-        taken = [run for run in before if set(run.run.files) <= set(unit.files)]
+        taken = [run for run in before if set(run.files) <= set(unit.files)]
         assert before[: len(taken)] == tuple(taken), "only the newest runs, none left out"
-        assert sum(len(run.run.files) for run in taken) == len(unit.files), "whole runs"
+        assert sum(len(run.files) for run in taken) == len(unit.files), "whole runs"
         left = before[len(taken) :]
         assert 1 <= unit.output_level <= levels.max_level
         assert all(run.level > unit.output_level for run in left)
@@ -179,17 +179,15 @@ class BucketModel:
     def check_levels(self) -> None:
         levels = self.manager.levels
         for run in levels.level_sorted_runs():
-            ends = [
-                (self.files.key_of(f.min_key), self.files.key_of(f.max_key)) for f in run.run.files
-            ]
+            ends = [(self.files.key_of(f.min_key), self.files.key_of(f.max_key)) for f in run.files]
             assert all(left[1] < right[0] for left, right in pairwise(ends))
-            assert all(file.level == run.level for file in run.run.files)
+            assert all(file.level == run.level for file in run.files)
             if run.level == levels.max_level:
-                assert not any(file.may_have_deletes for file in run.run.files)
+                assert not any(file.may_have_deletes for file in run.files)
         names = [file.file_name for file in self.live()]
         assert len(set(names)) == len(names)
         newest_first = [
-            run.run.files[0].max_sequence_number
+            run.files[0].max_sequence_number
             for run in levels.level_sorted_runs()[: levels.level0_file_count]
         ]
         assert newest_first == sorted(newest_first, reverse=True)

@@ -96,7 +96,7 @@ def stream_of(checkpoint: JobFolder, topics: Topics, sink: Sink, rules: EpochRul
         epoch_log=EpochLog(checkpoint, can_reread=True),
         writer=EpochLogWriter(checkpoint, epochs_kept=3),
         process_epoch=sink,
-        failure=lambda: None,
+        read_failure=lambda: None,
         jobs=NoJobs(),
         clock=SystemClock(),
         patience_s=0.1,
@@ -266,7 +266,7 @@ def test_a_limit_counts_what_a_new_partition_has_and_not_what_it_had(checkpoint:
 
 def test_the_sinks_own_error_is_raised_and_not_its_first_line(checkpoint: JobFolder) -> None:
     stream = stream_of(checkpoint, Topics({"0": 1}), Sink(dies_in=0), EpochRules())
-    stream.failure = lambda: StreamAppError("in whole")
+    stream.read_failure = lambda: StreamAppError("in whole")
     stream.start()
     with pytest.raises(StreamAppError, match="in whole"):
         stream.wait_for_end(WAIT_S)

@@ -177,7 +177,7 @@ def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
     first = job.commit.follow_and_wait()
     write = PlacedWrite(
         table,
-        KEYED_KIND.bucket_writer,
+        KEYED_KIND.make_bucket_writer,
         KeyIndexes.of_table(table, rule),
         next_sequence_number=first,
         snapshot_id=1,
