@@ -30,6 +30,7 @@ class _FailuresInARow:
     """The failures in a row of one key; `retry_at_s` is in seconds of the steady clock."""
 
     count: int = 0
+    wait_s: float = FIRST_RETRY_S / 2
     retry_at_s: float = 0.0
     is_final: bool = False
     last_error: BaseException | None = None
@@ -46,17 +47,17 @@ class CompactionFailures(Generic[Key]):
     def note(self, key: Key, where: str, error: BaseException) -> None:
         """Note that a compaction of this key failed."""
         failures = self._failures.setdefault(key, _FailuresInARow())
-        wait_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2**failures.count)
+        failures.wait_s = min(LONGEST_RETRY_S, 2 * failures.wait_s)
         self.total += 1
         failures.count += 1
-        failures.retry_at_s = self.clock.steady_seconds() + wait_s
+        failures.retry_at_s = self.clock.steady_seconds() + failures.wait_s
         failures.last_error = error
         failures.is_final = isinstance(error, UnsupportedTableError)
         _LOG.error(
             "compaction of %s failed (%d in a row, tried again in %.0f s): %s",
             where,
             failures.count,
-            wait_s,
+            failures.wait_s,
             error,
         )
 

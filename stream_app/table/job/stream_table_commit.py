@@ -183,7 +183,7 @@ class StreamTableCommit:
             self.state.constraints.check_bucket_counts({change.partition for change in changes})
             self._wait_for_compaction()  # for buckets to which this process has not written before
             self.coordinator.back_pressure.check_not_stuck(changed_buckets)
-        compactions = self.coordinator.collect_finished_compactions()
+            compactions = self.coordinator.collect_finished_compactions()
         properties = {**(properties or {}), **self.bucket_state.properties}
         committable = ManifestCommittable(
             identifier=epoch, watermark=watermark, properties=properties
