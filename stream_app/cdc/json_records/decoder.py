@@ -6,9 +6,8 @@
    the slice until these records are isolated.
 3. Other records are read one by one, with a final result.
 
-Step 2 has two of the three ways to decode, with three parsers: `decode_fast` tries machine code and
-frames, and `decode_whole` tries the parse of whole messages. Each parser passes the records that it
-declines to the next one::
+Step 2 has three parsers. `decode_fast` tries machine code and frames, and `decode_whole` tries the
+parse of whole messages. Each parser passes the records that it declines to the next one::
 
                 decode_fast                       decode_whole        decode_one_by_one
     machine code ──slice──► frames ──slice──► parse of whole messages ──► step 3
