@@ -1,6 +1,6 @@
 """The transactions of the source to which messages belong, whatever their format.
 
-A format that names them has `SourceExtractor.transactions`; `kafka.transactions` gathers them.
+A format that names them has `SourceExtractor.find_transactions`; `kafka.transactions` gathers them.
 """
 
 from __future__ import annotations

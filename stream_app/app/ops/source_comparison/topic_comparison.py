@@ -3,7 +3,7 @@
 1. `Comparison.add` registers each table with the end offsets of its newest epoch.
 2. `Comparison.read` reads the topics and passes each table its messages up to these offsets. It
    writes each table's changes to sorted runs on local disk.
-3. `Comparison.findings` merges a table's runs, and compares them with its rows.
+3. `ComparedTable.findings` merges a table's runs, and compares them with its rows.
 
 Memory does not grow with the number of messages. Step 2 holds one fetch from the broker, and
 `CHUNK_ROWS` changes of all tables together. Beyond that, the table with the most changes writes

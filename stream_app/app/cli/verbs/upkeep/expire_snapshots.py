@@ -67,9 +67,9 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
         "none is left" if snapshots.retained_id is None else f"{snapshots.retained_id} stays"
     )
     if snapshot_ids:
-        newest_time = time_text(snapshots.versions[-1].time_ms)
+        latest_time = time_text(snapshots.versions[-1].time_ms)
         range_text = _range_text("snapshot", snapshot_ids)
-        yield f"{range_text}, the newest of {newest_time}; {retained_text}: {snapshots.kept_by}"
+        yield f"{range_text}, the latest of {latest_time}; {retained_text}: {snapshots.kept_by}"
         if snapshots.keeps_changelogs:
             yield "  their changelogs are kept"
         yield from _file_lines(snapshots.files)
