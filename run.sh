@@ -95,7 +95,7 @@ prepare() {
 check() {
   python -m ruff check . && python -m ruff format --check . && python -m mypy && lint-imports
 }
-compile() { python -P -m stream_app.app.launch.compile_ahead >&2; }
+compile() { exec python -P -m stream_app.app.launch.compile_ahead >&2; }
 app() { prepare run; [[ " $* " != " demo"*" --catalog "* ]] || python -c 'import pyiceberg' 2> /dev/null || # an extra
   python -m pip install -q 'pyiceberg[pyarrow,snappy]==0.12.0' >&2; exec python -P -m stream_app "$@"; }
 
@@ -108,7 +108,7 @@ case $verb in
     prepare dev without-java; cd "$here"; check ;;
   test) # check, then all tests; the fast ones, or those of one folder: test [--thorough|quick|unit|datadriven|interop|…]
     shift; case ${1:-} in quick | unit | datadriven | tidy) prepare dev without-java ;; *) prepare dev ;; esac
-    cd "$here"; [[ $# -gt 0 && $1 != --thorough ]] || { compile & check; wait; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder "$@"; }
+    cd "$here"; [[ $# -gt 0 && $1 != --thorough ]] || { compile & trap "kill $! 2> /dev/null" EXIT; check; wait; trap - EXIT; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder "$@"; }
     [ "$1" != quick ] || exec python -m pytest tests/datadriven tests/tidy tests/unit \
       -n auto --maxprocesses=4 -q -m "$fast and not slow" "${@:2}"
     [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }

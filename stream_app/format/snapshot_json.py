@@ -114,7 +114,7 @@ def decode_tag(name: str, data: bytes) -> Tag:
             create_time_ms=_time_ms(json.raw("tagCreateTime")),
             time_retained_ms=None if seconds is None else round(seconds * 1_000_000) // 1000,
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise CorruptFileError(
             f"cannot read a tag file: {error}",
             fix="delete the tag, and create it again with the engine that made it",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CorruptFileError
-from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
+from stream_app.format.snapshot_json import decode_snapshot, decode_tag, encode_snapshot
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from tests.support.files.plain_object import plain_object
 from tests.unit.format.vectors import snapshots_of_tables
@@ -91,3 +91,18 @@ def test_broken_snapshots_are_refused(data: bytes, message: str) -> None:
     with pytest.raises(CorruptFileError, match=message) as caught:
         decode_snapshot(data)
     assert "to fix" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({"tagTimeRetained": 1e308}, id="endless time to live"),
+        pytest.param({"tagTimeRetained": "x"}, id="time to live is a text"),
+        pytest.param({"tagCreateTime": [10**18, 1, 1, 1, 1, 1]}, id="year beyond the calendar"),
+        pytest.param({"tagCreateTime": [2026]}, id="year alone"),
+    ],
+)
+def test_a_damaged_tag_is_named(values: dict[str, Any]) -> None:
+    with pytest.raises(CorruptFileError, match="cannot read a tag file") as caught:
+        decode_tag("t", bytes_of(**values))
+    assert caught.value.fix.startswith("delete the tag, and create it again")
