@@ -81,8 +81,8 @@ class SchemaRegistry:
         user_info: the login as ``USER:PASSWORD``; empty without one.
         section: the section of the options that name the registry, for errors.
         id_kind: the kind of id that Apicurio's numbers are.
-        refused_s: seconds for which a number stays refused. Then it is requested again, because a
-            server may learn of a schema later than the producer.
+        refusal_period_s: seconds for which a number stays refused. Then it is requested again,
+            because a server may learn of a schema later than the producer.
         pauses_s: seconds before all servers are asked again, when none can answer for now.
     """
 
@@ -90,7 +90,7 @@ class SchemaRegistry:
     user_info: str = ""
     section: str = "debezium"
     id_kind: IdKind = IdKind.AUTO
-    refused_s: float = _REFUSED_S
+    refusal_period_s: float = _REFUSED_S
     pauses_s: tuple[float, ...] = _PAUSES_S
     clock: Clock = field(default_factory=SystemClock, compare=False)
 
@@ -125,7 +125,7 @@ class SchemaRegistry:
             known_value, refusal = _values.get(key), _refusals.get(key)
         if isinstance(known_value, value_type):
             return known_value
-        if refusal is not None and self.clock.steady_seconds() - refusal[0] < self.refused_s:
+        if refusal is not None and self.clock.steady_seconds() - refusal[0] < self.refusal_period_s:
             raise UnreadableRecordError(refusal[1])
         try:
             value = self._fetch(schema_id, ask)

@@ -48,20 +48,21 @@ class PortLimits:
 
     Attributes:
         connections_max: the maximum number of connections at the same time.
-        head_s, response_s: the time limits of these stages; the stage of events has none.
+        head_timeout_s, response_timeout_s: the time limits of these stages; the stage of events has
+            none.
     """
 
     connections_max: int
-    head_s: float = 5.0
-    response_s: float = 120.0
+    head_timeout_s: float = 5.0
+    response_timeout_s: float = 120.0
 
     def seconds(self, stage: WaitStage) -> float | None:
         """Return the time limit of a stage, or None without one."""
         match stage:
             case WaitStage.HEAD:
-                return self.head_s
+                return self.head_timeout_s
             case WaitStage.RESPONSE:
-                return self.response_s
+                return self.response_timeout_s
             case WaitStage.EVENTS:
                 return None
 

@@ -101,7 +101,9 @@ class JobSite(Site):
         self._history, self._read_range = history, read_range
         self._ask_ends = ask_ends or partial(source_ends, shown_job.job_tables.source)
         self._ends = _CachedResult(self._ask_for_ends, clock)
-        self._cached_newest_ms = _CachedResult(lambda: self._status(None).newest_ms(), clock)
+        self._cached_newest_time_ms = _CachedResult(
+            lambda: self._status(None).newest_time_ms(), clock
+        )
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
@@ -130,7 +132,7 @@ class JobSite(Site):
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
         status = self._status(self._ends.result()[0]).table(
-            self._name_in_job(name), self._newest_message_ms()
+            self._name_in_job(name), self._newest_message_time_ms()
         )
         if status is None:
             return None
@@ -293,6 +295,10 @@ class JobSite(Site):
         ends = self._ask_ends(reasons.append)
         return ends, reasons[0] if reasons else None
 
-    def _newest_message_ms(self) -> int | None:
-        """Return the cached `JobStatus.newest_ms`, because that examines all tables."""
-        return self._cached_newest_ms.result() if self._history is None else self._history.source_ms
+    def _newest_message_time_ms(self) -> int | None:
+        """Return the cached `JobStatus.newest_time_ms`, because that examines all tables."""
+        return (
+            self._cached_newest_time_ms.result()
+            if self._history is None
+            else self._history.source_time_ms
+        )

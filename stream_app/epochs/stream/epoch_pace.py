@@ -99,7 +99,7 @@ class Pace(Protocol):
     The stream's thread calls it, and the committer's thread calls `note_commit`.
     """
 
-    def note_poll(self, polled_s: float) -> None:
+    def note_poll(self, polled_at_s: float) -> None:
         """Record when the topics' ends were requested, by the steady clock."""
         ...
 
@@ -136,7 +136,7 @@ class FixedPace:
     seconds: float = 0.0
     keeps_freshness: ClassVar[bool] = True
 
-    def note_poll(self, polled_s: float) -> None:
+    def note_poll(self, polled_at_s: float) -> None:
         """See `Pace.note_poll`."""
 
     def begin(self, epoch: int) -> None:
@@ -173,22 +173,24 @@ class FreshPace:
     def __post_init__(self) -> None:
         self._chosen_pace = chosen_pace(self.freshness_s, ())
 
-    def note_poll(self, polled_s: float) -> None:
+    def note_poll(self, polled_at_s: float) -> None:
         """See `Pace.note_poll`."""
-        self._polls = self._polls[1], polled_s
+        self._polls = self._polls[1], polled_at_s
 
     def begin(self, epoch: int) -> None:
         """See `Pace.begin`; the first epoch of a run has messages of an unknown age."""
-        previous_poll_s, last_poll_s = self._polls
-        if previous_poll_s is not None and last_poll_s is not None:
-            self._polls_by_epoch[epoch] = previous_poll_s, last_poll_s
+        previous_poll_at_s, last_poll_at_s = self._polls
+        if previous_poll_at_s is not None and last_poll_at_s is not None:
+            self._polls_by_epoch[epoch] = previous_poll_at_s, last_poll_at_s
 
     def note_commit(self, epoch: int) -> None:
         """See `Pace.note_commit`."""
         if (polls := self._polls_by_epoch.pop(epoch, None)) is not None:
-            previous_poll_s, last_poll_s = polls
-            duration_s = self.clock.steady_seconds() - last_poll_s
-            times = PastEpochTimes(covered_s=last_poll_s - previous_poll_s, duration_s=duration_s)
+            previous_poll_at_s, last_poll_at_s = polls
+            duration_s = self.clock.steady_seconds() - last_poll_at_s
+            times = PastEpochTimes(
+                covered_s=last_poll_at_s - previous_poll_at_s, duration_s=duration_s
+            )
             self._epochs = (*self._epochs, times)[-_EPOCHS_KEPT:]
 
     def pause_s(self, *, is_full: bool) -> float:

@@ -201,7 +201,7 @@ class KeyProvider:
         self._keys = keys
         self._source = source
         self._clock = clock
-        self._loaded_s = None if keys is None else clock.steady_seconds()
+        self._loaded_at_s = None if keys is None else clock.steady_seconds()
         self._lock = threading.Lock()
         self._secrets: set[str] = set(keys.texts if keys else ())
         self.problem = ""
@@ -248,14 +248,14 @@ class KeyProvider:
             return self._keys != old_keys
 
     def _is_old(self, source: KeySource) -> bool:
-        if self._loaded_s is None:
+        if self._loaded_at_s is None:
             return True
-        return self._clock.steady_seconds() - self._loaded_s > source.age_max_s
+        return self._clock.steady_seconds() - self._loaded_at_s > source.age_max_s
 
     def _reload(self) -> None:
         if self._source is None:
             return
-        self._loaded_s = self._clock.steady_seconds()
+        self._loaded_at_s = self._clock.steady_seconds()
         try:
             self._keys = self._source.keys()
         except (MissingValueError, UsageError) as error:

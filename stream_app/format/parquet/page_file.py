@@ -127,11 +127,11 @@ class ChosenPages:
         """The number of rows of these pages."""
         return int(self.pages.row_counts[self.page_numbers].sum())
 
-    def positions(self, rows: Sequence[int]) -> list[int]:
-        """Return the positions of the row group's rows among the rows of these pages."""
+    def positions(self, row_positions: Sequence[int]) -> list[int]:
+        """Return positions in the row group as positions among the rows of these pages."""
         pages = self.pages
         positions: list[int] = positions_among(
-            pages.starts, pages.row_count, self.page_numbers, rows
+            pages.starts, pages.row_count, self.page_numbers, row_positions
         ).tolist()
         return positions
 

@@ -70,12 +70,12 @@ class HistoryRule:
     Attributes:
         layout: the layout of the table's rows, in which the start of a version is the last key
             column.
-        keeps_earlier: whether a changed row comes with its earlier row, as -U or -D.
+        keeps_old_rows: whether a changed row comes with its old row, as -U or -D.
     """
 
     history_columns: HistoryColumns
     layout: KeyValueLayout
-    keeps_earlier: bool
+    keeps_old_rows: bool
 
     @property
     def source_layout(self) -> KeyValueLayout:
@@ -161,7 +161,7 @@ def written_versions(
     differences = batch_differences(layout, before, after)
     written_rows = (
         differences.changelog(~differences.same_values())
-        if rule.keeps_earlier
+        if rule.keeps_old_rows
         else differences.rows(keeps_deletes=True)
     )
     return RestoredRows(MergeWindow(written_rows), refused_messages)

@@ -73,7 +73,7 @@ def simulate(
         run_sum += new_count * len(run_sizes) + new_count * (new_count + 1) // 2
         simulated_count += new_count
         run_sizes[:0] = [RunSize(0, _UNITS)] * new_count
-        picked_runs = rules.pick_sizes(num_levels, run_sizes, rules.size_ratio)
+        picked_runs = rules.pick_runs(num_levels, run_sizes, rules.size_ratio)
         if picked_runs is None:
             continue
         merged_sizes = run_sizes[: picked_runs.count]

@@ -142,7 +142,7 @@ def due_tags(
     return tags
 
 
-def due_ms(rules: TagRules, next_start_ms: int | None) -> int | None:
+def due_time_ms(rules: TagRules, next_start_ms: int | None) -> int | None:
     """Return the wall-clock time at which the next period's tag is due; None if unknown."""
     return (
         None
@@ -165,13 +165,13 @@ def lacks_snapshot(
             one, or precede one that has.
         now_ms: the wall-clock time.
     """
-    tag_due_ms = due_ms(rules, next_start_ms)
-    if tag_due_ms is None or now_ms < tag_due_ms:
+    tag_due_time_ms = due_time_ms(rules, next_start_ms)
+    if tag_due_time_ms is None or now_ms < tag_due_time_ms:
         return False
     return (
         latest_snapshot_time is None
         or latest_snapshot_time.time_ms is None
-        or latest_snapshot_time.time_ms < tag_due_ms
+        or latest_snapshot_time.time_ms < tag_due_time_ms
     )
 
 

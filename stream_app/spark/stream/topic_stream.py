@@ -236,13 +236,13 @@ class TopicStream:
         """Plan, record and run epochs until a stop, or until the source is drained."""
         epoch_cutter = self.epoch_cutter or LimitedEpochCutter(self.rules.limit)
         self.writer.begin_query()
-        polled_s, newest_offsets = self._poll()
+        polled_at_s, newest_offsets = self._poll()
         epoch, start_offsets = self._next_epoch(newest_offsets)
         is_idle = is_full = True
         while not self._stop_requested.is_set():
             if epoch < self.rules.load_epoch_count:
                 epoch = self._run_load_epoch(epoch, start_offsets, newest_offsets)
-                polled_s, newest_offsets = self._poll()
+                polled_at_s, newest_offsets = self._poll()
                 continue
             newest_offsets = self._wait_for_newest_offsets(start_offsets, newest_offsets)
             limit_start = self._with_new_partitions(start_offsets, newest_offsets)
@@ -264,18 +264,18 @@ class TopicStream:
                 )
                 epoch, start_offsets = epoch + 1, end_offsets
             if not self.rules.drains:
-                next_poll_s = polled_s + self.pace.pause_s(is_full=is_full)
-                self._wait(next_poll_s, min_wait_s=IDLE_S if is_idle else 0.0)
-                polled_s, newest_offsets = self._poll()
+                next_poll_at_s = polled_at_s + self.pace.pause_s(is_full=is_full)
+                self._wait(next_poll_at_s, min_wait_s=IDLE_S if is_idle else 0.0)
+                polled_at_s, newest_offsets = self._poll()
             elif is_idle or end_offsets == newest_offsets:
                 return
 
     def _poll(self) -> tuple[float, Offsets]:
         """Return when the brokers were asked, by the steady clock, and the newest offsets."""
-        polled_s = self.clock.steady_seconds()
+        polled_at_s = self.clock.steady_seconds()
         newest_offsets = self.offset_reader.offsets_at(OffsetEnd.NEWEST)
-        self.pace.note_poll(polled_s)
-        return polled_s, newest_offsets
+        self.pace.note_poll(polled_at_s)
+        return polled_at_s, newest_offsets
 
     def _run_load_epoch(self, epoch: int, start_offsets: Offsets, newest_offsets: Offsets) -> int:
         """Run an epoch of a first load, which leaves the offsets as they are; return the next."""

@@ -124,7 +124,7 @@ class TableMaintenance:
         self._tag_upkeep = TagUpkeep(table)
         self._tags_lock = threading.Lock()  # the caller and the separate thread keep the tags
         self._tasks = [] if table.options[WRITE_ONLY] else self._all_tasks()
-        self._upkeep_at_s = self._idle_check_s = table.clock.steady_seconds()
+        self._upkeep_at_s = self._idle_check_at_s = table.clock.steady_seconds()
         self._wait_s = _IDLE_WAIT_S
         self._known_work_count = 0
         is_async = table.options[SNAPSHOT_EXPIRE_EXECUTION_MODE] == "async"
@@ -179,9 +179,9 @@ class TableMaintenance:
         It may be called at any rate. It reads the table at intervals, and when a tag is due.
         """
         now_s = self._table.clock.steady_seconds()
-        if not self._tasks or now_s - self._idle_check_s < _IDLE_WAIT_S:
+        if not self._tasks or now_s - self._idle_check_at_s < _IDLE_WAIT_S:
             return
-        self._idle_check_s = now_s
+        self._idle_check_at_s = now_s
         self.before_rows()
         if now_s - self._upkeep_at_s >= self._wait_s:
             did_work = self._run_upkeep()
@@ -210,7 +210,7 @@ class TableMaintenance:
             elif self._async_run is None or self._async_run.done():
                 self._async_run = self._executor.submit(self._run_due, other_tasks)
             self._known_work_count = self._metrics.work_count
-        self._upkeep_at_s = self._idle_check_s = self._table.clock.steady_seconds()
+        self._upkeep_at_s = self._idle_check_at_s = self._table.clock.steady_seconds()
         return self._known_work_count != work_count_before
 
     def _run_due(self, tasks: Iterable[UpkeepTask]) -> None:

@@ -52,7 +52,7 @@ class FilesSummary:
         bucket: the bucket's number; -1 for a whole partition.
         bucket_count: the number of buckets with files.
         row_count: the number of physical rows of all files, including deletes and older versions.
-        updated_ms: the creation time of the newest file by its writer's wall clock; None if
+        update_time_ms: the creation time of the newest file by its writer's wall clock; None if
             unknown.
     """
 
@@ -62,7 +62,7 @@ class FilesSummary:
     row_count: int
     bytes: int
     file_count: int
-    updated_ms: int | None
+    update_time_ms: int | None
 
 
 def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
@@ -80,7 +80,7 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
             row_count=sum(file.row_count for file in files_of[bucket_id]),
             bytes=sum(file.file_size for file in files_of[bucket_id]),
             file_count=len(files_of[bucket_id]),
-            updated_ms=_newest_time(file.creation_time_ms for file in files_of[bucket_id]),
+            update_time_ms=_newest_time(file.creation_time_ms for file in files_of[bucket_id]),
         )
         for bucket_id in order
     ]
@@ -103,7 +103,7 @@ def _partition_summary(summaries: list[FilesSummary]) -> FilesSummary:
         row_count=sum(summary.row_count for summary in summaries),
         bytes=sum(summary.bytes for summary in summaries),
         file_count=sum(summary.file_count for summary in summaries),
-        updated_ms=_newest_time(summary.updated_ms for summary in summaries),
+        update_time_ms=_newest_time(summary.update_time_ms for summary in summaries),
     )
 
 
@@ -211,7 +211,7 @@ _SUMMARY_GETTERS: dict[str, ColumnGetter] = {
     "record_count": "row_count",
     "file_size_in_bytes": "bytes",
     "file_count": "file_count",
-    "last_update_time": "updated_ms",
+    "last_update_time": "update_time_ms",
 }
 # Only catalogs know a partition's other columns.
 _CATALOG_GETTERS = dict.fromkeys(

@@ -78,7 +78,7 @@ def _statistics(case: Case) -> str:
     )
     return "\n".join(
         f"{gain.spec['day']}: {gain.record_count} rows, {gain.file_size} bytes, "
-        f"{gain.file_count} files, newest {gain.newest_file_ms}, {gain.total_buckets} buckets"
+        f"{gain.file_count} files, newest {gain.newest_file_time_ms}, {gain.total_buckets} buckets"
         for gain in gains
     )
 

@@ -25,7 +25,7 @@ class _File:
 
     data: bytearray | bytes
     synced: bytes | None
-    modified_ms: int
+    modification_time_ms: int
 
 
 def _nothing(path: str, size: int) -> None:
@@ -89,7 +89,7 @@ class MemoryFileIO:
                     left = left if count is None else bytes(file.data[:count])
                 if left is not None:
                     files._put(path, left, is_synced=True)
-                    files._files[path].modified_ms = file.modified_ms
+                    files._files[path].modification_time_ms = file.modification_time_ms
         return files
 
     def check_atomic_create(self, folder: str) -> None:
@@ -206,7 +206,7 @@ class MemoryFileIO:
         file = self._files.get(f"{folder}/{name}")
         if file is None:
             return FileStatus(name, 0, 0, True)
-        return FileStatus(name, len(file.data), file.modified_ms, False)
+        return FileStatus(name, len(file.data), file.modification_time_ms, False)
 
 
 class _Output(io.RawIOBase):
@@ -222,7 +222,7 @@ class _Output(io.RawIOBase):
         with self._files._lock:
             assert isinstance(self._file.data, bytearray)
             self._file.data += data
-            self._file.modified_ms = self._files.clock.now_ms()
+            self._file.modification_time_ms = self._files.clock.now_ms()
         return len(data)
 
     def tell(self) -> int:

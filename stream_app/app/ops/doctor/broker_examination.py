@@ -78,10 +78,10 @@ class BrokerExamination:
         )
         yield from self._read_rights(ends)
         if times:
-            newest_ms = max(times.values())
+            newest_time_ms = max(times.values())
             owner = "the newest message"
             yield from clock_observations(
-                "broker", owner, newest_ms, self.clock, may_be_behind=True
+                "broker", owner, newest_time_ms, self.clock, may_be_behind=True
             )
 
     def _read_rights(self, ends: PartitionOffsets) -> Iterator[Observation]:

@@ -128,8 +128,8 @@ class Examination:
         yield good_observation(
             subject, f"{folder} can be written, and of two writers of a file one wins"
         )
-        store_ms = store_now_ms(file_io, existing_folder)
-        yield from clock_observations(subject, "the store", store_ms, self.clock)
+        store_time_ms = store_now_ms(file_io, existing_folder)
+        yield from clock_observations(subject, "the store", store_time_ms, self.clock)
 
     def _catalog(self) -> Iterator[Observation]:
         job_tables = self.job_tables

@@ -85,9 +85,11 @@ def avro_images(
         is_suspect=is_suspect,
         table_names=texts.tables,
     )
-    is_whole = bools_of(pc.is_in(texts.connectors, pa.array(WHOLE_IMAGES)))
+    has_whole_images = bools_of(pc.is_in(texts.connectors, pa.array(WHOLE_IMAGES)))
     return AvroImages(
-        is_parsed, ParsedImages(images, is_whole), [column.reading for column in wire_columns]
+        is_parsed,
+        ParsedImages(images, has_whole_images),
+        [column.reading for column in wire_columns],
     )
 
 

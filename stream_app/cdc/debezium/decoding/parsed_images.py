@@ -72,13 +72,13 @@ class ParsedImages:
     """Images, and Debezium's other fields.
 
     Attributes:
-        is_whole: bool [n]; whether the connector is one of `WHOLE_IMAGES`; false if its name is not
-            read.
+        has_whole_images: bool [n]; whether the connector is one of `WHOLE_IMAGES`; false if its
+            name is not read.
         has_op: False for flattened records without ``__op``, which count as creates.
     """
 
     images: StackedImages
-    is_whole: Bools
+    has_whole_images: Bools
     has_op: bool = True
 
 
@@ -106,7 +106,7 @@ def decode_images(
 
 def _questions(parsed_images: ParsedImages, is_suspect: Bools, rules: KeyRules) -> KeyQuestions:
     images = parsed_images.images
-    questions = questions_of(rules, images.ops, images.has_before, parsed_images.is_whole)
+    questions = questions_of(rules, images.ops, images.has_before, parsed_images.has_whole_images)
     if not parsed_images.has_op and rules.primary_key:
         questions[images.ops == CREATE] = KeyQuestion.UPSERT
     questions[is_suspect] = KeyQuestion.NONE
@@ -141,8 +141,8 @@ def framed_images(
         if settings.reads_tables
         else (),
     )
-    is_whole = np.array([frame.source["connector"] in WHOLE_IMAGES for frame in frames])
-    return ParsedImages(images, is_whole[codes])
+    has_whole_images = np.array([frame.source["connector"] in WHOLE_IMAGES for frame in frames])
+    return ParsedImages(images, has_whole_images[codes])
 
 
 def flat_fields(settings: DecodeSettings) -> tuple[str, ...]:

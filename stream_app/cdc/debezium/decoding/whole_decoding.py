@@ -149,9 +149,9 @@ def _parse_envelopes(
     op, before, after = columns[:3]
     source = children_of(columns[3]) if columns[3:] else []
     names = dict(zip(settings.source_fields, source, strict=True))
-    is_whole = np.zeros(len(values), np.bool_)
+    has_whole_images = np.zeros(len(values), np.bool_)
     if "connector" in names:
-        is_whole = bools_of(pc.is_in(names.pop("connector"), pa.array(WHOLE_IMAGES)))
+        has_whole_images = bools_of(pc.is_in(names.pop("connector"), pa.array(WHOLE_IMAGES)))
     ops = ops_of(op, OPS_OF_LETTERS)
     images = Images(
         ops=ops,
@@ -163,7 +163,7 @@ def _parse_envelopes(
         is_suspect=lacks_image(ops, valid_of(before), valid_of(after)),
         table_names=tuple(names.values()),
     )
-    return ParsedImages(images.stack(), is_whole)
+    return ParsedImages(images.stack(), has_whole_images)
 
 
 def _parse_flat(

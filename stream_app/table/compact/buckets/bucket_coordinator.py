@@ -145,7 +145,7 @@ class BucketCoordinator:
         A bucket whose compaction failed waits for its next attempt; see
         `CompactCoordinator.trigger`.
         """
-        local_ms = local_wall_clock_ms(self.table.clock)
+        local_time_ms = local_wall_clock_ms(self.table.clock)
         by_urgency = sorted(
             self._managers.items(), key=lambda item: -item[1].levels.sorted_run_count
         )
@@ -158,7 +158,7 @@ class BucketCoordinator:
                 self._policy.fit(bucket_id, manager)
             is_resting = expects_no_flush or self._rest_times.is_resting(bucket_id)
             if manager.trigger_compaction(
-                self.executor, local_ms=local_ms, expects_no_flush=is_resting
+                self.executor, local_time_ms=local_time_ms, expects_no_flush=is_resting
             ):
                 self._start_s[bucket_id] = self.age_clock.steady_seconds()
                 begun_count += 1
@@ -172,14 +172,16 @@ class BucketCoordinator:
 
         In these buckets a compaction runs, or a failed one waits for its retry.
         """
-        local_ms = local_wall_clock_ms(self.table.clock)
+        local_time_ms = local_wall_clock_ms(self.table.clock)
         later_buckets = set()
         for bucket_id in full_bounds.buckets:
             manager = self._managers[bucket_id]
             if manager.begun_compaction is not None or self.failures.must_wait(bucket_id):
                 later_buckets.add(bucket_id)
             else:
-                if manager.trigger_compaction(self.executor, local_ms=local_ms, is_full=True):
+                if manager.trigger_compaction(
+                    self.executor, local_time_ms=local_time_ms, is_full=True
+                ):
                     self._start_s[bucket_id] = self.age_clock.steady_seconds()
                 if manager.begun_compaction is None:
                     self.failures.forget(bucket_id)

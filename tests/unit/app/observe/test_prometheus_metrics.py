@@ -52,7 +52,7 @@ COMPACTIONS = CompactionMetrics(
     buckets=8, level0_files_max=4, level0_files=12, sorted_runs_max=5, queued=2, running=1,
     begun=9, completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds=3.25,
     flushed_bytes=1024, waited_s=12.0, sorted_runs=11, waiting_rows=7,
-    files=40, bytes=4096, oldest_queued_s=90.0, oldest_running_s=7.0,
+    files=40, bytes=4096, oldest_queued_age_s=90.0, oldest_running_age_s=7.0,
 )  # fmt: skip
 
 
@@ -130,8 +130,8 @@ def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
 def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
     metrics = JobMetrics("db")
     parts = EpochSeconds(read_s=2.0, decode_s=1.0, commit_s=0.5)
-    first = EpochReport(epoch=3, durations=parts, began_ms=10)
-    again = replace(first, began_ms=20)  # read again, for a table whose schema has changed
+    first = EpochReport(epoch=3, durations=parts, start_ms=10)
+    again = replace(first, start_ms=20)  # read again, for a table whose schema has changed
     metrics.of_table("a").count_epoch(first)
     metrics.of_table("b").count_epoch(first)
     metrics.of_table("c").count_epoch(again)

@@ -44,8 +44,8 @@ def test_freshness_is_by_the_time_of_messages(warehouse: Warehouse) -> None:
     orders = warehouse.table("shop.orders", num_sorted_run__compaction_trigger=2)
     orders.commit(*rows(1))
     assert "behind the source unknown" in warehouse.words(PAGE)
-    source_ms = CLOCK.now_ms() - 95_000
-    orders.commit(*rows(2), properties={SOURCE_TIME_PROPERTY: str(source_ms)})
+    source_time_ms = CLOCK.now_ms() - 95_000
+    orders.commit(*rows(2), properties={SOURCE_TIME_PROPERTY: str(source_time_ms)})
     orders.compact()
     assert "behind the source 1 min 35 s" in warehouse.words(PAGE)
     assert "shop.orders ready 1 min 35 s" in warehouse.words("/"), "a compaction tells no time"

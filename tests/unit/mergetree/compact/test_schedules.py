@@ -116,7 +116,7 @@ class BucketModel:
     def trigger(self, *, full: bool) -> None:
         levels = self.manager.levels
         before = levels.level_sorted_runs()
-        if not self.manager.trigger_compaction(self.executor, local_ms=0, is_full=full):
+        if not self.manager.trigger_compaction(self.executor, local_time_ms=0, is_full=full):
             return
         unit = self.executor.requests[-1].unit
         taken = [run for run in before if set(run.files) <= set(unit.files)]
