@@ -383,8 +383,8 @@ def reachable_servers(
     raise SourceError(
         "no Kafka broker can be reached: " + "; ".join(reasons),
         where=f"{section}.bootstrap-servers",
-        fix="see that the broker runs and that HOST:PORT is right (./run.sh broker DIR starts one "
-        "for trials)",
+        fix="see that the broker runs and that HOST:PORT is right (./run.sh broker FOLDER starts "
+        "one for trials)",
     )
 
 

@@ -45,7 +45,7 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--partition-idle-time",
-        metavar="TIME",
+        metavar="DURATION",
         help="compact only partitions without new files for this time, e.g. 1h",
     )
     mode = parser.add_mutually_exclusive_group()

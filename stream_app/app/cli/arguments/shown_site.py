@@ -24,7 +24,7 @@ def add_site(parser: argparse.ArgumentParser) -> None:
     site_group = parser.add_mutually_exclusive_group()
     site_group.add_argument(
         "--warehouse",
-        metavar="W",
+        metavar="FOLDER",
         help=f"show all tables below this folder; default: {DEFAULT_WAREHOUSE}",
     )
     site_group.add_argument(

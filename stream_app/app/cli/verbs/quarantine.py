@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"choose records with this kind of reason; may be repeated: {', '.join(REASON_KINDS)}",
     )
     parser.add_argument(
-        "--topic", action="append", default=[], metavar="T", help="choose records of this topic"
+        "--topic", action="append", default=[], metavar="TOPIC", help="choose records of this topic"
     )
     parser.add_argument(
         "--partition", type=int, metavar="N", help="choose records of this Kafka partition"

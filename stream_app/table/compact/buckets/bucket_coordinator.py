@@ -157,14 +157,7 @@ class BucketCoordinator:
             if self._policy is not None and manager.begun_compaction is None:
                 self._policy.fit(bucket_id, manager)
             is_resting = expects_no_flush or self._rest_times.is_resting(bucket_id)
-            if manager.trigger_compaction(
-                self.executor, local_time_ms=local_time_ms, expects_no_flush=is_resting
-            ):
-                self._start_s[bucket_id] = self.age_clock.steady_seconds()
-                begun_count += 1
-            if manager.begun_compaction is None:
-                # The bucket needs no compaction: another job may have compacted it.
-                self.failures.forget(bucket_id)
+            begun_count += self._begin(bucket_id, local_time_ms, expects_no_flush=is_resting)
         return begun_count
 
     def trigger_full(self, full_bounds: FullBounds) -> set[BucketId]:
@@ -179,13 +172,31 @@ class BucketCoordinator:
             if manager.begun_compaction is not None or self.failures.must_wait(bucket_id):
                 later_buckets.add(bucket_id)
             else:
-                if manager.trigger_compaction(
-                    self.executor, local_time_ms=local_time_ms, is_full=True
-                ):
-                    self._start_s[bucket_id] = self.age_clock.steady_seconds()
-                if manager.begun_compaction is None:
-                    self.failures.forget(bucket_id)
+                self._begin(bucket_id, local_time_ms, is_full=True)
         return later_buckets
+
+    def _begin(
+        self,
+        bucket_id: BucketId,
+        local_time_ms: int,
+        *,
+        is_full: bool = False,
+        expects_no_flush: bool = False,
+    ) -> bool:
+        """Begin a bucket's compaction if one is due, and return whether it has begun."""
+        manager = self._managers[bucket_id]
+        has_begun = manager.trigger_compaction(
+            self.executor,
+            local_time_ms=local_time_ms,
+            is_full=is_full,
+            expects_no_flush=expects_no_flush,
+        )
+        if has_begun:
+            self._start_s[bucket_id] = self.age_clock.steady_seconds()
+        if manager.begun_compaction is None:
+            # The bucket needs no compaction: another job may have compacted it.
+            self.failures.forget(bucket_id)
+        return has_begun
 
     def unfinished_compactions(self) -> Sequence[UnfinishedCompaction]:
         """Return compactions that run or wait for a thread. Any thread may call it."""

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--time-retained",
-        metavar="D",
+        metavar="DURATION",
         help="how long the tag is kept, such as 90d; default: the table's option "
         "tag.default-time-retained, or forever",
     )

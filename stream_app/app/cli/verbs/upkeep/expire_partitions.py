@@ -33,22 +33,22 @@ with the last snapshots that have the partitions."""
 _OPTIONS = {
     "--expiration-time": (
         "expiration-time",
-        "D",
+        "DURATION",
         "drop partitions of this age or older, e.g. 30d",
     ),
     "--strategy": (
         "expiration-strategy",
-        "S",
+        "STRATEGY",
         "take a partition's age from its values (values-time) or its newest file (update-time)",
     ),
     "--timestamp-formatter": (
         "timestamp-formatter",
-        "F",
+        "FORMAT",
         "the format of the time in a partition's values, e.g. yyyyMMdd",
     ),
     "--timestamp-pattern": (
         "timestamp-pattern",
-        "P",
+        "PATTERN",
         "the pattern by which a partition's values make a time, e.g. '$year-$month-$day'",
     ),
     "--max-num": ("expiration-max-num", "N", "drop at most this many partitions"),

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_table_and_dry_run(parser)
     parser.add_argument(
         "--older-than",
-        metavar="AGE",
+        metavar="DURATION",
         default="1d",
         help="delete only files of this age or older; default: 1d",
     )
