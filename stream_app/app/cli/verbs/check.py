@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-
-import orjson
 
 from stream_app.app.cli.arguments.compared_source import add_compared_source, named_database
 from stream_app.app.cli.arguments.compared_topics import check_is_kafka, compared_topics
@@ -19,6 +17,7 @@ from stream_app.app.cli.output.finding_output import (
     detail_lines,
     exit_code,
     print_findings,
+    print_warnings,
     result_lines,
     summary_of,
 )
@@ -47,7 +46,6 @@ from stream_app.app.ops.source_comparison.sum_sides import (
 from stream_app.app.ops.source_comparison.topic_comparison import ComparedTable, Comparison
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
-from stream_app.checkpoint.job_state import JobWarning
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.source.origin import Origin
@@ -146,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
             comparison.read(recorded_splitter(job_tables, table))
             code = _check_one(args, table, compared_table, progress)
         if job_tables is not None:
-            _print_warnings(args, warnings_of(job_tables), table.label)
+            print_warnings(args, warnings_of(job_tables), table.label)
         return code
     if job_tables is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
@@ -260,7 +258,7 @@ def _compare_job(
         print(summary_of(kinds_by_table))
         if foreign_names:
             print(f"their rows come from another database: {', '.join(foreign_names)}")
-    _print_warnings(args, warnings_of(job_tables))
+    print_warnings(args, warnings_of(job_tables))
     return set(missing_kinds).union(*kinds_by_table.values())
 
 
@@ -323,7 +321,7 @@ def _check_all(
     if args.format == "text":
         for line in (summary_of(kinds_by_table), *details):
             print(line)
-    _print_warnings(args, warnings_of(job_tables))
+    print_warnings(args, warnings_of(job_tables))
     return set().union(*kinds_by_table.values())
 
 
@@ -386,15 +384,3 @@ def _refusal_findings(origin: Origin, reason: str) -> Iterator[Finding]:
 def _omission_findings(where: str, error: StreamAppError) -> Iterator[Finding]:
     problem = f"the table was not compared with its source: {error.problem}"
     yield Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=error.fix)
-
-
-def _print_warnings(
-    args: argparse.Namespace, warnings: Iterable[JobWarning], label: str | None = None
-) -> None:
-    """Print the job's warnings; with `label`, only this table's and the whole job's."""
-    for warning in warnings:
-        if label is not None and warning.table not in ("", label):
-            continue
-        fields = {"kind": "warning", "what": warning.problem, "where": warning.table}
-        in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()
-        print(f"warning: {warning}" if args.format == "text" else in_json)
