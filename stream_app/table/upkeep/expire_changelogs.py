@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.expire_range import ExpireConfig, changelog_range
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.collected_files import collect_changelog_files, collect_dropped_files
 from stream_app.table.upkeep.expire_snapshots import (
     Expiry,
     commit_time_ms,
@@ -35,7 +36,6 @@ from stream_app.table.upkeep.file_deletion import (
     protected_versions_of,
 )
 from stream_app.table.upkeep.manifest_cache import ManifestCache
-from stream_app.table.upkeep.version_files import collect_changelog_files, collect_dropped_files
 
 
 @dataclass(slots=True)

@@ -42,6 +42,7 @@ from stream_app.table.upkeep.announcements import (
     tagged_versions_to_keep,
     withdraw_outdated,
 )
+from stream_app.table.upkeep.collected_files import collect_changelog_files, collect_dropped_files
 from stream_app.table.upkeep.file_deletion import (
     FileCollector,
     FilesToDelete,
@@ -52,7 +53,6 @@ from stream_app.table.upkeep.file_deletion import (
     protected_versions_of,
 )
 from stream_app.table.upkeep.manifest_cache import ManifestCache
-from stream_app.table.upkeep.version_files import collect_changelog_files, collect_dropped_files
 
 ReadVersion = Callable[[int], Snapshot]
 """Reads a version by its number; raises `FileNotFoundError` and `CorruptFileError`."""

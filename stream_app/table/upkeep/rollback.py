@@ -47,6 +47,7 @@ from stream_app.table.upkeep.announcements import (
     holding_rollbacks,
     withdraw_rollbacks,
 )
+from stream_app.table.upkeep.collected_files import collect_changelog_files
 from stream_app.table.upkeep.file_deletion import (
     FileCollector,
     FilesToDelete,
@@ -57,7 +58,6 @@ from stream_app.table.upkeep.file_deletion import (
 )
 from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.upkeep.tags import add_live_files
-from stream_app.table.upkeep.version_files import collect_changelog_files
 from stream_app.table.versions.time_travel import Version, snapshot_of
 
 _LOG = logging.getLogger(__name__)
