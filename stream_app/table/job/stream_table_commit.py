@@ -224,11 +224,9 @@ class StreamTableCommit:
         while self.last_identifier is not None and not self.coordinator.is_idle():
             self.published_compactions.add_snapshot(self._wait_and_publish())
 
-    def commit_idle(self, gather_wait_s: float = 0.0) -> Snapshot | None:
+    def commit_idle(self, wait_s: float = 0.0) -> Snapshot | None:
         """Publish the finished compactions if they have gathered, and begin due ones."""
-        snapshot = (
-            self.publish_finished() if self._searcher.advance_gathering(gather_wait_s) else None
-        )
+        snapshot = self.publish_finished() if self._searcher.advance_gathering(wait_s) else None
         self._searcher.compact_if_due(at_once=snapshot is not None)
         return snapshot
 

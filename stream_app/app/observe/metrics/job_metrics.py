@@ -198,18 +198,16 @@ class JobMetrics:
         self._held.labels(label).set(len(names))
         self.source.note_held(label, name, held_table)
 
-    def note_open(self, latest_snapshots: Sequence[Snapshot], topics: Collection[str]) -> None:
+    def note_open(self, snapshots: Sequence[Snapshot], topics: Collection[str]) -> None:
         """Record that the table is opened, before its first epoch of this run.
 
         Args:
-            latest_snapshots: the table's latest snapshots, newest first.
+            snapshots: the table's latest snapshots, newest first.
             topics: the topics from which the table has messages.
         """
-        self.source.note_open(
-            self.label, self.name, newest_source_time_ms(latest_snapshots), topics
-        )
-        if latest_snapshots:
-            self._set_latest_snapshot(latest_snapshots[0])
+        self.source.note_open(self.label, self.name, newest_source_time_ms(snapshots), topics)
+        if snapshots:
+            self._set_latest_snapshot(snapshots[0])
 
     def count_unassigned(self, quarantine_report: QuarantineReport) -> None:
         """Count quarantined messages that belong to no table."""

@@ -83,24 +83,13 @@ class BucketCoordinator:
         missing_buckets = {bucket_id for bucket_id in buckets if bucket_id not in self._managers}
         live_buckets: dict[BucketId, LiveBucket] = {}
         if unread_buckets := missing_buckets - self._idle_buckets.buckets:
-            live_buckets = read_live_buckets(
-                self.table, snapshot, unread_buckets | self._neighbours(missing_buckets)
-            )
+            neighbours = self._idle_buckets.neighbours(missing_buckets, self.table.options.bucket)
+            unread_buckets |= neighbours - self._managers.keys()
+            live_buckets = read_live_buckets(self.table, snapshot, unread_buckets)
         for bucket_id in missing_buckets:
             live_bucket = live_buckets.pop(bucket_id, None) or self._idle_buckets.take(bucket_id)
             self._managers[bucket_id] = self.manager_of(self.table, bucket_id, live_bucket)
         self._idle_buckets.keep(live_buckets)
-
-    def _neighbours(self, buckets: Collection[BucketId]) -> set[BucketId]:
-        """Return the unknown buckets of the same partitions; empty if they are too many to keep."""
-        partitions = {partition for partition, _ in buckets}
-        count = self.table.options.bucket
-        if len(partitions) * count > self._idle_buckets.buckets_max:
-            return set()
-        partition_buckets = {
-            BucketId(partition, bucket) for partition in partitions for bucket in range(count)
-        }
-        return partition_buckets - self._managers.keys() - self._idle_buckets.buckets
 
     def restrict(self, partitions: Collection[bytes]) -> None:
         """Compact only these partitions."""
@@ -157,7 +146,7 @@ class BucketCoordinator:
             if self._policy is not None and manager.begun_compaction is None:
                 self._policy.fit(bucket_id, manager)
             is_resting = expects_no_flush or self._rest_times.is_resting(bucket_id)
-            begun_count += self._begin(bucket_id, local_time_ms, expects_no_flush=is_resting)
+            begun_count += self._begin(bucket_id, local_time_ms, is_resting=is_resting)
         return begun_count
 
     def trigger_full(self, full_bounds: FullBounds) -> set[BucketId]:
@@ -176,20 +165,12 @@ class BucketCoordinator:
         return later_buckets
 
     def _begin(
-        self,
-        bucket_id: BucketId,
-        local_time_ms: int,
-        *,
-        is_full: bool = False,
-        expects_no_flush: bool = False,
+        self, bucket_id: BucketId, time_ms: int, *, is_full: bool = False, is_resting: bool = False
     ) -> bool:
         """Begin a bucket's compaction if one is due, and return whether it has begun."""
         manager = self._managers[bucket_id]
         has_begun = manager.trigger_compaction(
-            self.executor,
-            local_time_ms=local_time_ms,
-            is_full=is_full,
-            expects_no_flush=expects_no_flush,
+            self.executor, local_time_ms=time_ms, is_full=is_full, expects_no_flush=is_resting
         )
         if has_begun:
             self._start_s[bucket_id] = self.age_clock.steady_seconds()

@@ -6,7 +6,7 @@ here until an epoch writes to them. `mergetree.packed_metadata` packs them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,6 +46,22 @@ class IdleBuckets:
     def buckets(self) -> Set[BucketId]:
         """The buckets whose files are kept."""
         return self._packed_files.keys()
+
+    def neighbours(self, buckets: Collection[BucketId], bucket_count: int) -> set[BucketId]:
+        """Return the buckets of the same partitions that are not kept; empty if they are too many.
+
+        Args:
+            bucket_count: the number of buckets of a partition.
+        """
+        partitions = {partition for partition, _ in buckets}
+        if len(partitions) * bucket_count > self.buckets_max:
+            return set()
+        partition_buckets = {
+            BucketId(partition, bucket)
+            for partition in partitions
+            for bucket in range(bucket_count)
+        }
+        return partition_buckets - self.buckets
 
     def keep(self, live_buckets: Mapping[BucketId, LiveBucket]) -> None:
         """Add the files of further buckets."""
