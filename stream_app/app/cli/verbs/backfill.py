@@ -136,8 +136,8 @@ def run(args: argparse.Namespace) -> int:
     if not outcome.is_whole:
         print("keys without a message were left unchanged")
     if outcome.covered_count:
-        records = count_text(outcome.covered_count, "quarantined record")
-        print(f"{records} among them; once this is written, they no longer wait")
+        records_text = count_text(outcome.covered_count, "quarantined record")
+        print(f"{records_text} among them; once this is written, they no longer wait")
     _print_written_rows(outcome.written_rows)
     return 0
 
@@ -167,9 +167,9 @@ def _backfill_from_database(
 
 
 def _print_compared(outcome: DatabaseBackfillOutcome) -> None:
-    keys = count_text(outcome.differing_key_count, "key")
+    keys_text = count_text(outcome.differing_key_count, "key")
     verb = "differs" if outcome.differing_key_count == 1 else "differ"
-    print(f"compared with {outcome.source}: {keys} {verb}")
+    print(f"compared with {outcome.source}: {keys_text} {verb}")
     if outcome.pending_key_count:
         rows_text = count_text(outcome.pending_key_count, "row")
         print(f"left alone: {rows_text} that changed, or whose message waits")

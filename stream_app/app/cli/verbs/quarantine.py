@@ -318,8 +318,9 @@ def _show(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]:
         if args.format == "jsonl":
             yield orjson.dumps(_as_json(record)).decode()
             continue
-        time = time_text(record.timestamp)
-        yield f"{record.place}{'' if time is None else f', {time}'} ({record.file})"
+        record_time_text = time_text(record.timestamp)
+        place_text = f"{record.place}, {record_time_text}" if record_time_text else record.place
+        yield f"{place_text} ({record.file})"
         yield f"  {record.kind}: {record.reason}"
         yield f"  key:   {_text_of_bytes(record.key)}"
         yield f"  value: {_text_of_bytes(record.value)}"

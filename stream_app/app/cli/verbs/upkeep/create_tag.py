@@ -53,6 +53,6 @@ def run(args: argparse.Namespace) -> int:
     retention = "forever"
     if tag.time_retained_ms is not None:
         retention = f"for {timedelta(milliseconds=tag.time_retained_ms)}"
-    snapshot_id, time = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
-    plan = f"tag {tag.name!r}: snapshot {snapshot_id} of {time}, kept {retention}"
+    snapshot_id, snapshot_time_text = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
+    plan = f"tag {tag.name!r}: snapshot {snapshot_id} of {snapshot_time_text}, kept {retention}"
     return run_upkeep(args, [plan], lambda: tag_on_request(table, tag))

@@ -30,8 +30,8 @@ def _plan_lines(deletion: TagDeletion) -> Iterator[str]:
     for name in deletion.unreadable:
         yield f"tag {name!r}, which cannot be read, is deleted: its files become orphans"
     for tag in deletion.tags:
-        snapshot_id, time = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
-        yield f"tag {tag.name!r} of snapshot {snapshot_id} of {time} is deleted"
+        snapshot_id, snapshot_time_text = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
+        yield f"tag {tag.name!r} of snapshot {snapshot_id} of {snapshot_time_text} is deleted"
     files = deletion.files
     yield f"files that nothing else needs: {files.count}, {size_text(files.byte_count)}"
 

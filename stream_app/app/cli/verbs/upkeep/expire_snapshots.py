@@ -67,9 +67,11 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
         "none is left" if snapshots.retained_id is None else f"{snapshots.retained_id} stays"
     )
     if snapshot_ids:
-        latest_time = time_text(snapshots.versions[-1].time_ms)
+        latest_time_text = time_text(snapshots.versions[-1].time_ms)
         range_text = _range_text("snapshot", snapshot_ids)
-        yield f"{range_text}, the latest of {latest_time}; {retained_text}: {snapshots.kept_by}"
+        yield (
+            f"{range_text}, the latest of {latest_time_text}; {retained_text}: {snapshots.kept_by}"
+        )
         if snapshots.keeps_changelogs:
             yield "  their changelogs are kept"
         yield from _file_lines(snapshots.files)
@@ -123,10 +125,10 @@ def run(args: argparse.Namespace) -> int:
         except UsageError as error:  # another writer's, since the plan was made
             raise CommitConflictError(error.problem, where=error.where, fix=error.fix) from error
         expire_changelogs.execute(changelogs)
-        files = snapshots.files.count + changelogs.files.count
+        file_count = snapshots.files.count + changelogs.files.count
         freed_text = size_text(snapshots.files.byte_count + changelogs.files.byte_count)
-        count = count_text(len(snapshots.snapshot_ids), "snapshot")
-        yield f"expired {count}: {count_text(files, 'file')}, {freed_text}"
+        snapshots_text = count_text(len(snapshots.snapshot_ids), "snapshot")
+        yield f"expired {snapshots_text}: {count_text(file_count, 'file')}, {freed_text}"
 
     is_empty = not (snapshots.snapshot_ids or changelogs.snapshot_ids)
     return run_upkeep(args, _plan_lines(snapshots, changelogs), expire, is_empty=is_empty)
