@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.catalog.catalog import Catalog
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.hive.hive_table import DatabaseField, StorageField, TableField
 from stream_app.catalog.hive.metastore_client import MetastoreMethod
 from stream_app.catalog.hive.thrift_struct import (
@@ -74,7 +74,7 @@ def options(metastore: HiveMetastore, tmp_path: Path) -> dict[str, str]:
 
 
 def catalog_with(options: dict[str, str]) -> Catalog:
-    return catalog_of(options, SystemClock())
+    return open_catalog(options, SystemClock())
 
 
 def make_table(

@@ -113,7 +113,7 @@ def died(
     with contextlib.suppress(DiedError):
         writer.write(rows(0) if changes is None else changes)
     table.clock.sleep(60)
-    writer.executor_of = CompactInCaller
+    writer.make_executor = CompactInCaller
     writer.restart()
     return writer
 

@@ -54,7 +54,7 @@ class ToastJob:
 
     folder: Path
     options: dict[str, Any] = field(default_factory=dict)
-    executor_of: type[CompactHere] | type[CompactLater] = CompactHere
+    make_executor: type[CompactHere] | type[CompactLater] = CompactHere
     columns: str = COLUMNS
     executors: list[CompactExecutor] = field(default_factory=list)
     epochs: list[list[bytes]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class ToastJob:
         feed = TableFeed(
             name="t",
             table_job=TableJob(self.table, self._executor),
-            pipeline_of=_pipeline_of,
+            make_pipeline=_pipeline_of,
             quarantine_writer=QuarantineWriter(
                 JobFolder(str(self.folder / "bad"), self.table.file_io), None
             ),
@@ -91,7 +91,7 @@ class ToastJob:
         )
 
     def _executor(self, table: FileStoreTable) -> CompactExecutor:
-        self.executors.append(self.executor_of(table))
+        self.executors.append(self.make_executor(table))
         return self.executors[-1]
 
     def _checkpoint(self) -> JobFolder:
@@ -242,8 +242,8 @@ def test_random_changes_beside_compactions_end_in_the_rows_of_the_source(
     With deletion vectors each epoch waits for its own: rows can be read when they are compacted.
     """
     options = {"num_sorted_run__compaction_trigger": 3, "deletion_vectors__enabled": by_vectors}
-    executor_of = CompactHere if by_vectors else CompactLater
-    job = ToastJob(tmp_path, options, executor_of=executor_of)
+    make_executor = CompactHere if by_vectors else CompactLater
+    job = ToastJob(tmp_path, options, make_executor=make_executor)
     random = np.random.default_rng(seed)
     source: dict[int, dict[str, Any]] = {}
     for epoch in range(12):

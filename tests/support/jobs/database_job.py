@@ -91,7 +91,7 @@ class DatabaseJob:
         self.state = state = JobStateFile(self.checkpoint)
         self.tables = DatabaseTables(
             job_tables=self.database, state_file=state, clock=self.clock,
-            feed_of=self._feed, write_unassigned=self._quarantine,
+            make_feed=self._feed, write_unassigned=self._quarantine,
         )  # fmt: skip
         known_feeds = self.tables.known_feeds()
         splitter = self.tables.splitter(known_feeds, frozenset(state.state.held_tables))
@@ -194,7 +194,7 @@ class DatabaseJob:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
-            pipeline_of=lambda seen: job_pipeline(
+            make_pipeline=lambda seen: job_pipeline(
                 self.database, seen, restores_values=self.restores
             ),
             quarantine_writer=self._quarantine_writer(name),

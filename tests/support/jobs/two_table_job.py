@@ -137,7 +137,7 @@ class TwoTables:
             feed = TableFeed(
                 name=TOPICS[number],
                 table_job=TableJob(seen, CompactHere, accepts_repeats=self.accepts_repeats),
-                pipeline_of=_pipeline_of,
+                make_pipeline=_pipeline_of,
                 quarantine_writer=QuarantineWriter(quarantine, bad_records_max),
                 listener=Reports(ends_at[number]),
             )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
+from stream_app.app.cli.arguments.configuration import add_configuration, load_config_argument
 from stream_app.app.cli.arguments.named_table import check_table_name, names_of_job
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.config.job_tables.job_tables import JobTables
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name one quarantine", fix="give its folder, or --conf with the job's configuration"
         )
-    config = configuration_of(args.conf, args.set)
+    config = load_config_argument(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     folder = args.folder if config is None else config.stream.quarantine
     chosen_records = _Records(

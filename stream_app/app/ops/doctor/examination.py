@@ -35,7 +35,7 @@ from stream_app.app.ops.doctor.table_examination import (
 )
 from stream_app.app.source.topic_checks import RECREATED_FIX, recreated_topics
 from stream_app.app.table_setup.job_catalog import job_catalog, open_job_table
-from stream_app.app.table_setup.job_folder_access import checkpoint_of, probe_local
+from stream_app.app.table_setup.job_folder_access import open_checkpoint, probe_local
 from stream_app.app.table_setup.single_table_setup import changes_that_fail, configured_schema
 from stream_app.app.text.listing import count_text
 from stream_app.catalog.catalog_options import names_folder
@@ -145,7 +145,7 @@ class Examination:
         if not can_open(location):
             yield _spark_only_warning("checkpoint", location)
             return
-        folder = checkpoint_of(self.job_tables, fix=_START)
+        folder = open_checkpoint(self.job_tables, fix=_START)
         yield from self._store_observations("checkpoint", location)
         if is_local(location) and (empty_names := empty_files(Path(folder.location))):
             text = f"{', '.join(empty_names)} of it is empty, as after a power cut"
@@ -205,7 +205,7 @@ class Examination:
 
     def _tables_of(self, job_tables: WholeDatabase) -> Iterator[Observation]:
         if can_open(job_tables.checkpoint):
-            checkpoint = checkpoint_of(job_tables, fix=_START)
+            checkpoint = open_checkpoint(job_tables, fix=_START)
             status = self._status(checkpoint)
             yield from held_table_warnings(checkpoint)
             yield from refused_sources_warnings(status.refused_reasons())

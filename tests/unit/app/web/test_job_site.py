@@ -16,7 +16,7 @@ from stream_app.app.config.settings import catalog_options, file_io_options, fil
 from stream_app.app.config.shown_job import shown_job
 from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.submit.ingest_main import page_of_job
+from stream_app.app.submit.ingest_main import serving_job_page
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving_pages
@@ -326,7 +326,7 @@ def test_the_page_of_a_container_answers_to_names_of_the_configuration(
         caplog.clear()
         stream = replace(job.config.stream, web_port=0, web_host=host, web_names=names)
         config = replace(job.config, stream=stream)
-        with page_of_job(
+        with serving_job_page(
             shown_job(config), stream, lambda: job.checkpoint, job.clock, EpochHistory()
         ):
             [address] = re.findall(r"the page of the job: (http:\S+)", caplog.text)

@@ -6,7 +6,7 @@ import argparse
 from datetime import timedelta
 
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
 from stream_app.app.cli.upkeep_steps import run_upkeep
 from stream_app.app.ops.tag_request import check_taggable, tag_on_request
 from stream_app.app.text.listing import time_text
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: the table's versions are not in its folder.
         StorageError: two processes could both create the same tag.
     """
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_taggable(table)
     retained_ms = None
     if args.time_retained is not None:

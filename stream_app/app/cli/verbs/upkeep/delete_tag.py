@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
 from stream_app.app.cli.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.errors import CorruptFileError
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app would not find the table's files.
         CorruptFileError: another version cannot be read.
     """
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_expirable(table)
 
     deletion = _plan(table, args.names)

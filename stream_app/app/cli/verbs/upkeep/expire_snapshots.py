@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
 from stream_app.app.cli.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         CommitConflictError: an expiring snapshot has just got a tag or a consumer; nothing was
             deleted.
     """
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_expirable(table)
     config = expire_config(
         table.options,
