@@ -45,10 +45,10 @@ def text_functions(tree: ast.Module) -> Iterator[str]:
 
 def targets_of_calls(tree: ast.Module, functions: set[str]) -> Iterator[str]:
     """Names of the values that get the result of one of these functions; no fields."""
-    named = (
+    walruses = (
         (node.target, node.value) for node in ast.walk(tree) if isinstance(node, ast.NamedExpr)
     )
-    for target, value in (*assignments(tree), *named):
+    for target, value in (*assignments(tree), *walruses):
         results = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
         for result in results:
             match target, result:

@@ -16,7 +16,7 @@ from kafka.admin import KafkaAdminClient, NewPartitions
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.librdkafka import library
+from stream_app.kafka.librdkafka import load_librdkafka
 from stream_app.kafka.offset_client import GONE_AFTER_S, OffsetClient, OffsetEnd
 from tests.support.brokers.kafka_broker import delete_topic, new_topic, produce
 from tests.support.brokers.secure_kafka import SecureKafka
@@ -29,7 +29,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "checkpoints"
 
 def asks(bootstrap: str, *topics: str, **options: str) -> OffsetClient:
     java = {key.replace("_", "."): value for key, value in options.items()}
-    client = client_options(bootstrap, java, library().features)
+    client = client_options(bootstrap, java, load_librdkafka().features)
     return OffsetClient(client.options, topics=topics, timeout_s=1.0)
 
 

@@ -19,7 +19,7 @@ from pyiceberg.table import StaticTable, Table
 from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.hive.hive_table import StorageField, TableField
 from stream_app.catalog.hive.metastore_client import MetastoreMethod
-from stream_app.catalog.hive.thrift_struct import Struct, nested, text
+from stream_app.catalog.hive.thrift_struct import Struct, inner_struct, text
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import SystemClock
 from stream_app.model.schema.data_type import STRING, parse_columns
@@ -98,7 +98,7 @@ def entry_of(metastore: HiveMetastore, label: str) -> Struct:
     request = Struct({1: text(database), 2: text(name)})
     return (
         metastore.client()
-        .call(MetastoreMethod("get_table_req"), nested(request))
+        .call(MetastoreMethod("get_table_req"), inner_struct(request))
         .struct(0)
         .struct(1)
     )
