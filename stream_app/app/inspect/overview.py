@@ -194,7 +194,7 @@ def _bucket_advice(table: FileStoreTable, live_entries: Sequence[ManifestEntry])
             BucketSize(
                 partition=partition,
                 row_count=sum(file.row_count for file in files),
-                bytes=sum(file.file_size for file in files),
+                byte_count=sum(file.file_size for file in files),
             )
             for (partition, _), files in files_of_buckets(live_entries).items()
         ],

@@ -155,7 +155,7 @@ class EventLog:
             counts.skipped_count,
             report.file_count,
             report.bucket_count,
-            bytes_text(report.bytes),
+            bytes_text(report.byte_count),
             snapshots_text(report.snapshots),
             compaction_text(report.metrics, report.durations.wait_s),
         )

@@ -78,7 +78,7 @@ def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]
             time_text(partition.time_ms, zone=""),
             str(partition.file_count),
             str(partition.row_count),
-            size_text(partition.bytes),
+            size_text(partition.byte_count),
         )
         for partition in expiry.partitions
     ]

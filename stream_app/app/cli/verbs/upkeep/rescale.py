@@ -131,9 +131,8 @@ def _plan_lines(
     if not plan:
         yield "all partitions have their number of buckets"
     for planned_rescale in plan:
-        files_text = (
-            f"{count_text(planned_rescale.file_count, 'file')}, {size_text(planned_rescale.bytes)}"
-        )
+        rescaled_text = size_text(planned_rescale.byte_count)
+        files_text = f"{count_text(planned_rescale.file_count, 'file')}, {rescaled_text}"
         buckets_text = count_text(planned_rescale.new_bucket_count, "bucket")
         name = _partition_name(table, planned_rescale)
         yield f"{name}: {planned_rescale.old_bucket_count} → {buckets_text} ({files_text})"
