@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.project_files import modules, tree_of
-from tests.tidy.test_names import assignments
+from tests.tidy.project_files import assignments, modules, tree_of
 
 
 def test_a_text_is_not_named_by_what_it_formats() -> None:
@@ -45,10 +44,7 @@ def text_functions(tree: ast.Module) -> Iterator[str]:
 
 def targets_of_calls(tree: ast.Module, functions: set[str]) -> Iterator[str]:
     """Names of the values that get the result of one of these functions; no fields."""
-    walruses = (
-        (node.target, node.value) for node in ast.walk(tree) if isinstance(node, ast.NamedExpr)
-    )
-    for target, value in (*assignments(tree), *walruses):
+    for target, value in assignments(tree):
         results = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
         for result in results:
             match target, result:

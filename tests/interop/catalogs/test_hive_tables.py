@@ -186,8 +186,8 @@ def test_partitions_are_listed_as_paimons_java_lists_them(
     rows = [("+I", {"k": 1, "dt": dt, "n": n}) for dt, n in values]
     ours.commit(*rows[:2])
     ours.commit(*rows[1:])
-    named = NamedTable(catalog=options, database="shop", table="java")
-    paimon_java.write(named, rows, identifier=0)
+    named_table = NamedTable(catalog=options, database="shop", table="java")
+    paimon_java.write(named_table, rows, identifier=0)
     assert partition_names(metastore, "orders") == partition_names(metastore, "java")
     assert len(partition_names(metastore, "orders")) == 4
 
@@ -256,8 +256,8 @@ def test_locations_may_be_parameters(
     assert folder == f"{tmp_path}/warehouse/shop.db/orders"
     database = metastore.client().call(MetastoreMethod("get_database"), text("shop")).struct(0)
     assert "paimon_location" in database.text_map(DatabaseField.PARAMETERS)
-    named = NamedTable(catalog=options, database="shop", table="orders")
-    assert [row["k"] for row in paimon_java.read(named)] == [1]
+    named_table = NamedTable(catalog=options, database="shop", table="orders")
+    assert [row["k"] for row in paimon_java.read(named_table)] == [1]
 
 
 def test_the_lock_of_a_dead_process_stops_a_commit_until_it_ends(

@@ -176,10 +176,12 @@ def test_a_value_of_an_earlier_epoch_and_of_the_same_one(tmp_path: Path) -> None
 
 def test_columns_of_the_table_may_have_the_names_of_the_marks(tmp_path: Path) -> None:
     job = ToastJob(tmp_path, columns=f"{COLUMNS}, _UNCHANGED INT, _MESSAGE INT")
-    named = {"_UNCHANGED": 1, "_MESSAGE": 2}
+    reserved_values = {"_UNCHANGED": 1, "_MESSAGE": 2}
     for op, row in (("c", a_row(1, "one", 0)), ("u", a_row(1, TOASTED, 5))):
-        job.run(json.dumps({"before": None, "after": {**row, **named}, "op": op}).encode())
-    assert job.rows() == by_content([{**a_row(1, "one", 5), **named}])
+        job.run(
+            json.dumps({"before": None, "after": {**row, **reserved_values}, "op": op}).encode()
+        )
+    assert job.rows() == by_content([{**a_row(1, "one", 5), **reserved_values}])
 
 
 def test_the_changelog_has_whole_new_rows_and_no_old_ones(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Database:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
-            make_pipeline=lambda seen: job_pipeline(self.job_tables, seen),
+            make_pipeline=lambda latest_table: job_pipeline(self.job_tables, latest_table),
             quarantine_writer=QuarantineWriter(None, 0),
             listener=Reports(),
         )

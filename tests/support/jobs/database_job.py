@@ -171,8 +171,8 @@ class DatabaseJob:
 
     def held(self) -> dict[str, str]:
         """The tables that wait, and why."""
-        held = state_or_empty(self.checkpoint).held_tables
-        return {name: table.reason for name, table in held.items()}
+        held_tables = state_or_empty(self.checkpoint).held_tables
+        return {name: table.reason for name, table in held_tables.items()}
 
     def quarantine(self, name: str = "") -> list[str]:
         """The reasons of records that were quarantined, in their order."""
@@ -194,8 +194,8 @@ class DatabaseJob:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
-            make_pipeline=lambda seen: job_pipeline(
-                self.database, seen, restores_values=self.restores
+            make_pipeline=lambda latest_table: job_pipeline(
+                self.database, latest_table, restores_values=self.restores
             ),
             quarantine_writer=self._quarantine_writer(name),
             listener=Reports(),

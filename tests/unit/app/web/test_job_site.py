@@ -290,11 +290,11 @@ def test_bad_messages_are_read_again_only_when_the_folder_has_changed(tmp_path: 
 
 def test_the_tables_that_are_late() -> None:
     ready = TableStatus(table="a", state=JobTableState.READY, lag=0, fresh_s=0)
-    held = TableStatus(table="b", state=JobTableState.HELD, lag=9, fresh_s=999)
+    held_status = TableStatus(table="b", state=JobTableState.HELD, lag=9, fresh_s=999)
     glance = JobGlance(changed_s=999)
-    assert not glance.is_late([ready, held]), "the job has nothing to commit"
+    assert not glance.is_late([ready, held_status]), "the job has nothing to commit"
     behind = replace(ready, lag=1, fresh_s=999)
-    assert glance.is_late(glance.with_lateness([behind, held]))
+    assert glance.is_late(glance.with_lateness([behind, held_status]))
     assert "whether it runs" in str(glance.with_lateness([behind])[0].reason)
     assert "at its log" in str(replace(glance, is_here=True).with_lateness([behind])[0].reason)
     away = replace(glance, ends_problem="no broker")
