@@ -375,11 +375,11 @@ def _next_size(batch_size: int, batch: pa.RecordBatch) -> int:
 def reader_of_process(settings: ReaderSettings) -> RangeReader:
     """Return the reader of this process for these settings, made at the first call."""
     # A client's threads do not survive a fork.
-    return _reader_of(os.getpid(), settings)
+    return _open_reader(os.getpid(), settings)
 
 
 @cache
-def _reader_of(process: int, settings: ReaderSettings) -> RangeReader:
+def _open_reader(process: int, settings: ReaderSettings) -> RangeReader:
     reader = RangeReader(settings)
 
     def close() -> None:

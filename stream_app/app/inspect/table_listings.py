@@ -120,7 +120,7 @@ def _file_getters(table: FileStoreTable) -> Mapping[str, ColumnGetter]:
 _SIZES: Mapping[str, ColumnGetter] = {
     "files": "file_count",
     "rows": "row_count",
-    "bytes": "bytes",
+    "bytes": "byte_count",
     "updated": _time_getter("update_time_ms", zone=""),
 }
 """Columns of sizes; rows are physical rows, including deletes and older versions."""

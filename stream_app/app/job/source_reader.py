@@ -16,7 +16,7 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.load.begin_load import JobLoad
-from stream_app.app.source.first_offsets import first_offsets_of
+from stream_app.app.source.first_offsets import read_first_offsets
 from stream_app.app.source.kafka_reader import open_offset_client
 from stream_app.app.table_setup.job_folder_access import spark_location
 from stream_app.checkpoint.border_log import BorderLog
@@ -235,7 +235,7 @@ def _kafka_source(source_config: SourceConfig, checkpoint: JobFolder) -> KafkaSo
         topic_pattern=source_config.topic_pattern,
         starting_offsets=source_config.starting_offsets
         if has_begun
-        else first_offsets_of(source_config),
+        else read_first_offsets(source_config),
         max_offsets_per_trigger=source_config.max_offsets_per_trigger,
         min_partitions=source_config.min_partitions,
         fail_on_data_loss=source_config.fail_on_data_loss,

@@ -85,8 +85,8 @@ class JobLoad:
         return LoadEpochRunner(
             topic_runner=topic_runner,
             load_plan=self.load_plan,
-            reader_of=self._reader_of,
-            pipeline_of=functools.partial(first_load_pipeline, self.job_tables),
+            make_reader=self._make_reader,
+            make_pipeline=functools.partial(first_load_pipeline, self.job_tables),
         )
 
     def is_over(self, checkpoint: JobFolder) -> bool:
@@ -111,7 +111,7 @@ class JobLoad:
                 fix=f"restore it; or {_NEW_JOB}",
             )
 
-    def _reader_of(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRowReader:
+    def _make_reader(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRowReader:
         """Return the reader of the source tables, with the table that gets the rows of each."""
         if self.job_tables.source.snapshot_from is None:
             raise UsageError(

@@ -101,12 +101,12 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
             (str(schema), str(name)) for schema, name in query_rows(connection, _PUBLISHED)
         )
     return FollowedDatabase(
-        relations=relations_of(connection, url), published_relations=published_relations
+        relations=read_relations(connection, url), published_relations=published_relations
     )
 
 
-def relations_of(connection: Any, url: JdbcUrl) -> Mapping[RelationName, Relation]:
-    """Return the tables whose changes the database's log contains.
+def read_relations(connection: Any, url: JdbcUrl) -> Mapping[RelationName, Relation]:
+    """Read the tables whose changes the database's log contains.
 
     MySQL's log covers all databases.
     """

@@ -45,8 +45,8 @@ class LostOffsets(Protocol):
 
 
 @contextmanager
-def reader_of(source_config: SourceConfig) -> Iterator[RangeReader]:
-    """Return a reader of offset ranges, and close it after the block.
+def open_topic_reader(source_config: SourceConfig) -> Iterator[RangeReader]:
+    """Open a reader of offset ranges, and close it after the block.
 
     Raises:
         SourceError: no broker accepts a connection.
@@ -113,7 +113,7 @@ def topic_messages(
         SourceError: the broker does not respond.
         UsageError: only Spark can read the topics.
     """
-    with reader_of(source_config) as reader:
+    with open_topic_reader(source_config) as reader:
         ranges = _ranges(source_config, reader, readers, since_ms)
         unread_ranges = {
             (offset_range.topic, offset_range.partition): offset_range for offset_range in ranges

@@ -52,7 +52,7 @@ class EpochTables(ABC):
         epoch_log: the checkpoint's log of epochs; the query's id there is the commit user.
         state_file: the job's state.
         held_tables: the tables that wait.
-        newest_begun_epoch: the newest epoch that the tables were to take; -1: none.
+        newest_begun_epoch: the newest epoch that the tables were to take, or -1.
         commits_at_once: the number of tables whose commits begin together, or None for all.
         commits_idle_epochs: whether an epoch without rows for a table makes a snapshot too.
         holds_tables: whether a table that fails is held, and the others continue.
@@ -90,7 +90,7 @@ class EpochTables(ABC):
     @property
     @abstractmethod
     def epoch(self) -> int:
-        """The newest epoch that all tables but the held ones have; -1: none."""
+        """The newest epoch that all tables but the held ones have, or -1."""
 
     def add(self, feeds: Iterable[TableFeed]) -> None:
         """Add new tables; `open` opens them."""

@@ -296,7 +296,7 @@ class RoundCommitter(Generic[MessagesT]):
             quarantine_report=result.quarantine_report,
             bucket_count=len(table_output.changes),
             file_count=len(files),
-            bytes=sum(file.file_size for file in files),
+            byte_count=sum(file.file_size for file in files),
             in_driver=table_output.in_driver,
             durations=replace(self.durations, commit_s=self.clock.steady_seconds() - start_s),
             start_ms=self.decoded_epoch.start_ms,

@@ -39,7 +39,7 @@ class EpochReport:
     quarantine_report: QuarantineReport | None = None
     bucket_count: int = 0
     file_count: int = 0
-    bytes: int = 0
+    byte_count: int = 0
     in_driver: bool = False
     durations: EpochSeconds = field(default_factory=EpochSeconds)
     start_ms: int = 0

@@ -72,7 +72,7 @@ COMPACTION_OFFPEAK_START_HOUR = Option(
     "compaction.offpeak.start.hour",
     INTEGER,
     -1,
-    "First hour of the day, local time, of the off-peak hours; -1: none.",
+    "First hour of the day, local time, of the off-peak hours, or -1.",
     minimum=-1,
     maximum=23,
 )

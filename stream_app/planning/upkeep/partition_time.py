@@ -187,7 +187,7 @@ class DatedPartition:
     time_ms: int | None
     file_count: int
     row_count: int
-    bytes: int
+    byte_count: int
 
 
 def expired_partitions(

@@ -250,8 +250,8 @@ class FileStoreCommit:
             if snapshot is not None:
                 return snapshot
             commit_files.delete_attempt_files()
-            waited_s = clock.steady_seconds() - start_s
-            if retry == retries_max or (timeout_ms is not None and waited_s > timeout_ms / 1000):
+            elapsed_s = clock.steady_seconds() - start_s
+            if retry == retries_max or (timeout_ms is not None and elapsed_s > timeout_ms / 1000):
                 break
             clock.sleep(
                 retry_wait_s(
@@ -262,7 +262,7 @@ class FileStoreCommit:
                 )
             )
             latest_snapshot = self.table.snapshots.latest()
-        races = f"lost the race for the next snapshot {retry + 1} times in {waited_s:.1f} s"
+        races = f"lost the race for the next snapshot {retry + 1} times in {elapsed_s:.1f} s"
         raise _lost_race_error(self.table, self.commit_history.commit_user, plan, races)
 
     def _attempt(

@@ -34,7 +34,7 @@ class UnfinishedCompaction:
         partition: the partition's folder, such as ``dt=2026-01-31``; empty without partitions.
         is_running: whether a thread runs it.
         levels: the levels of the unit's files, newest first.
-        bytes: the bytes of the files that it reads.
+        byte_count: the bytes of the files that it reads.
     """
 
     partition: str
@@ -44,7 +44,7 @@ class UnfinishedCompaction:
     levels: tuple[int, ...]
     output_level: int
     file_count: int
-    bytes: int
+    byte_count: int
 
 
 def unfinished_compaction(
@@ -59,7 +59,7 @@ def unfinished_compaction(
         levels=unit.levels,
         output_level=unit.output_level,
         file_count=len(unit.files),
-        bytes=unit.total_size,
+        byte_count=unit.total_size,
     )
 
 

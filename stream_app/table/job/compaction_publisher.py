@@ -72,7 +72,9 @@ class CompactionPublisher:
     def metrics(self, bucket_metrics: CompactionMetrics) -> CompactionMetrics:
         """Return the sums, the begun compactions and the table's size. Any thread may call it."""
         metrics = self.published_compactions.tally.metrics(bucket_metrics)
-        return replace(metrics, files=self.live_counts.file_count, bytes=self.live_counts.bytes)
+        return replace(
+            metrics, files=self.live_counts.file_count, bytes=self.live_counts.byte_count
+        )
 
     def publish(
         self, committable: ManifestCommittable, compactions: Sequence[FinishedCompaction]

@@ -94,7 +94,7 @@ class TableJob:
     another thread may drop it. Only one thread at a time may call the others.
 
     Attributes:
-        executor_of: makes the executor of the table's compactions.
+        make_executor: makes the executor of the table's compactions.
         is_stopping: returns whether the job is to end.
         accepts_repeats: whether to store records again that the table has from another job.
         policy_bounds: the bounds for `CompactCoordinator.adapt`; None: the table's options are the
@@ -107,7 +107,7 @@ class TableJob:
     """
 
     table: FileStoreTable
-    executor_of: Callable[[FileStoreTable], CompactExecutor]
+    make_executor: Callable[[FileStoreTable], CompactExecutor]
     is_stopping: Callable[[], bool] = lambda: False
     accepts_repeats: bool = False
     identifier: int | None = None
@@ -318,7 +318,7 @@ class TableJob:
         stream_commit = StreamTableCommit(
             self.table,
             commit_user,
-            self.executor_of(self.table),
+            self.make_executor(self.table),
             self.identifier,
             is_stopping=self.is_stopping,
             published_compactions=published_compactions,

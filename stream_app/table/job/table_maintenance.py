@@ -54,7 +54,7 @@ class MaintenanceMetrics:
     """Counts of finished upkeep, of one step or since the job began.
 
     Attributes:
-        files, bytes: deleted files, and their bytes as far as sizes are known.
+        files, byte_count: deleted files, and their bytes as far as sizes are known.
         failures: tasks that ended with an error.
         seconds: the run time of all tasks, including those in a separate thread.
     """
@@ -62,7 +62,7 @@ class MaintenanceMetrics:
     snapshots_expired: int = 0
     partitions_expired: int = 0
     files: int = 0
-    bytes: int = 0
+    byte_count: int = 0
     failures: int = 0
     seconds: float = 0.0
 
@@ -78,7 +78,7 @@ class MaintenanceMetrics:
             snapshots_expired=self.snapshots_expired + other.snapshots_expired,
             partitions_expired=self.partitions_expired + other.partitions_expired,
             files=self.files + other.files,
-            bytes=self.bytes + other.bytes,
+            byte_count=self.byte_count + other.byte_count,
             failures=self.failures + other.failures,
             seconds=self.seconds + other.seconds,
         )
@@ -266,7 +266,7 @@ class TableMaintenance:
             _LOG.info(
                 "deleted the tags %s: %d files", ", ".join(report.deleted_names), report.file_count
             )
-        yield MaintenanceMetrics(files=report.file_count, bytes=report.byte_count)
+        yield MaintenanceMetrics(files=report.file_count, byte_count=report.byte_count)
 
     def _expire_consumers(self) -> Iterator[MaintenanceMetrics]:
         expiration_ms = self._table.options[CONSUMER_EXPIRATION_TIME]
@@ -323,4 +323,4 @@ def _expiry_metrics(versions: str, expiry: Expiry) -> MaintenanceMetrics:
     count, size = expiry.files.count, expiry.files.byte_count
     _LOG.info("expired %s %d to %d: %d files, %.1f MB", versions, first, last, count, size / 1e6)
     expired_count = len(expiry.snapshot_ids) if isinstance(expiry, SnapshotExpiry) else 0
-    return MaintenanceMetrics(snapshots_expired=expired_count, files=count, bytes=size)
+    return MaintenanceMetrics(snapshots_expired=expired_count, files=count, byte_count=size)

@@ -87,13 +87,13 @@ class KeyPlacement:
         if self._key_index is None or share != self._share:
             self._key_index = self.indexes.index_at(share, self.snapshot_id)
             self._share = share
-        placed_rows = _PlacedRows(self.table, self.rule, self._key_index, share, rows)
-        while len(refused_indices := placed_rows.unmovable_indices):
+        rows_to_place = _RowsToPlace(self.table, self.rule, self._key_index, share, rows)
+        while len(refused_indices := rows_to_place.unmovable_indices):
             self.refused_batches.append(_refused_records(rows, refused_indices))
             rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused_indices)))
-            placed_rows = _PlacedRows(self.table, self.rule, self._key_index, share, rows)
+            rows_to_place = _RowsToPlace(self.table, self.rule, self._key_index, share, rows)
         if rows.num_rows:
-            yield from placed_rows.place()
+            yield from rows_to_place.place()
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Drop rows that the writer would ignore, so that they move no key."""
@@ -128,7 +128,7 @@ class _DecidedChanges(NamedTuple):
 
 
 @dataclass
-class _PlacedRows:
+class _RowsToPlace:
     """Rows of one key share that are placed together."""
 
     table: FileStoreTable

@@ -60,7 +60,7 @@ class FilesSummary:
     bucket: int
     bucket_count: int
     row_count: int
-    bytes: int
+    byte_count: int
     file_count: int
     update_time_ms: int | None
 
@@ -78,7 +78,7 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
             bucket=bucket_id.bucket,
             bucket_count=1,
             row_count=sum(file.row_count for file in files_of[bucket_id]),
-            bytes=sum(file.file_size for file in files_of[bucket_id]),
+            byte_count=sum(file.file_size for file in files_of[bucket_id]),
             file_count=len(files_of[bucket_id]),
             update_time_ms=_newest_time(file.creation_time_ms for file in files_of[bucket_id]),
         )
@@ -101,7 +101,7 @@ def _partition_summary(summaries: list[FilesSummary]) -> FilesSummary:
         bucket=-1,
         bucket_count=len(summaries),
         row_count=sum(summary.row_count for summary in summaries),
-        bytes=sum(summary.bytes for summary in summaries),
+        byte_count=sum(summary.byte_count for summary in summaries),
         file_count=sum(summary.file_count for summary in summaries),
         update_time_ms=_newest_time(summary.update_time_ms for summary in summaries),
     )
@@ -209,7 +209,7 @@ def _partition_getters(table: FileStoreTable) -> dict[str, ColumnGetter]:
 
 _SUMMARY_GETTERS: dict[str, ColumnGetter] = {
     "record_count": "row_count",
-    "file_size_in_bytes": "bytes",
+    "file_size_in_bytes": "byte_count",
     "file_count": "file_count",
     "last_update_time": "update_time_ms",
 }

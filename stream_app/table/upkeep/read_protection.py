@@ -97,7 +97,7 @@ def protected_version(
             _LOG.warning(text, name, error)
 
 
-def protected_rows(
+def read_protected_rows(
     find: Callable[[], TableVersion],
     retained_ms: int,
     read: Callable[..., SchemaAndRows],

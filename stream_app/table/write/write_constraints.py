@@ -28,15 +28,15 @@ class LiveFileCounts:
     safe, but any thread may read a count.
 
     Attributes:
-        file_count, bytes: the counts; None if unknown.
+        file_count, byte_count: the counts; None if unknown.
     """
 
     file_count: int | None = None
-    bytes: int | None = None
+    byte_count: int | None = None
 
     def begin(self, live_entries: Iterable[ManifestEntry]) -> None:
         """Begin with all live files of the table."""
-        self.file_count = self.bytes = 0
+        self.file_count = self.byte_count = 0
         self.follow(live_entries)
 
     def follow(self, entries: Iterable[ManifestEntry]) -> None:
@@ -55,8 +55,11 @@ class LiveFileCounts:
             )
 
     def _add(self, file_count: int, byte_count: int) -> None:
-        if self.file_count is not None and self.bytes is not None:
-            self.file_count, self.bytes = self.file_count + file_count, self.bytes + byte_count
+        if self.file_count is not None and self.byte_count is not None:
+            self.file_count, self.byte_count = (
+                self.file_count + file_count,
+                self.byte_count + byte_count,
+            )
 
 
 @dataclass(slots=True)

@@ -146,8 +146,8 @@ def test_a_worker_that_is_killed_is_replaced_and_one_without_a_second_try_ends_t
     job = watched.job
     watched.send(6 * PER_EPOCH)
     job.start()
-    for seen in (2, 4):
-        job.wait_for(epochs(seen))
+    for epoch_count in (2, 4):
+        job.wait_for(epochs(epoch_count))
         _kill_a_worker_at_work(job)
     watched.wait_until_all_is_in()
     assert job.stop() == 0, job.log()

@@ -326,9 +326,10 @@ def test_two_jobs_share_the_tables_of_a_database(
 def _run_share(database: DatabaseHarness, share: str) -> list[str]:
     """Run the job of a share to the end of the topics; its tables."""
     of_share = database.folder / f"checkpoint-{share.replace('/', '-of-')}"
-    named = {f"tables.t{number}.options.bucket": 1 for number in range(9)}
+    bucket_options = {f"tables.t{number}.options.bucket": 1 for number in range(9)}
     database.configure(
-        {"options.bucket": 1, **named}, stream={"share": share, "checkpoint": str(of_share)}
+        {"options.bucket": 1, **bucket_options},
+        stream={"share": share, "checkpoint": str(of_share)},
     )
     result = database.run()
     assert "no message belongs" not in result.output, "tables of the other share are not missed"

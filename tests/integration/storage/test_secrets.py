@@ -117,7 +117,7 @@ def test_the_doctor_reports_a_missing_right_and_a_wrong_password(
             if observation.subject == "broker"
         ]
         [problem] = [
-            observation for observation in observations if observation.level is Severity.PROBLEM
+            observation for observation in observations if observation.severity is Severity.PROBLEM
         ]
         assert words in problem.text
         assert_nobody_sees([wrong["password"], PASSWORD], repr(observations))

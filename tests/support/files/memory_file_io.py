@@ -83,12 +83,12 @@ class MemoryFileIO:
                 if path not in self._files and is_back(path):
                     files._put(path, deleted, is_synced=True)
             for path, file in self._files.items():
-                left = file.synced
-                if left is None or left != file.data:
+                content = file.synced
+                if content is None or content != file.data:
                     count = surviving(path, len(file.data))
-                    left = left if count is None else bytes(file.data[:count])
-                if left is not None:
-                    files._put(path, left, is_synced=True)
+                    content = content if count is None else bytes(file.data[:count])
+                if content is not None:
+                    files._put(path, content, is_synced=True)
                     files._files[path].modification_time_ms = file.modification_time_ms
         return files
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.cli.arguments.parsed_texts import partition_argument
-from stream_app.app.cli.arguments.table import add_table, named_table
+from stream_app.app.cli.arguments.table import add_table, open_table_argument
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.stream_config import StreamConfig
@@ -120,7 +120,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
         )
     options, spark_settings = _settings(args.set)
     if config is None:
-        table = named_table(args.table)
+        table = open_table_argument(args.table)
     else:
         table = open_named_job_table(args.table, config.job_tables, str(args.conf))
         spark_settings = {**config.spark, **spark_settings}

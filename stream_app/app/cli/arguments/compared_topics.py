@@ -34,9 +34,9 @@ def compared_topics(
     Raises:
         UsageError: the configuration is wrong or belongs to another table, or a topic is misspelt.
     """
-    source_config, rules, location = SourceConfig(), TableConfig(), table.location
+    source_config, table_config, location = SourceConfig(), TableConfig(), table.location
     if job_tables is None and args.source_kafka is None:
-        return None, rules
+        return None, table_config
     if job_tables is not None:
         folder = job_table_folder(job_tables, table.name)
         if folder is None or not is_same_location(folder, location):
@@ -47,7 +47,7 @@ def compared_topics(
                 f"runs; or only {option}",
             )
         source_config = job_tables.source_of(table.name)
-        rules = job_tables.table_config(table.name, table.schema.fields)
+        table_config = job_tables.table_config(table.name, table.schema.fields)
         check_is_kafka(args, source_config)
     if args.source_kafka is not None:
         bootstrap_servers, sign, topic = args.source_kafka.rpartition("/")
@@ -64,7 +64,7 @@ def compared_topics(
                 fix=f"leave {option} out: the configuration names the clusters",
             )
         source_config = replace(source_config, bootstrap_servers=bootstrap_servers, topics=(topic,))
-    return source_config, rules
+    return source_config, table_config
 
 
 def check_is_kafka(args: argparse.Namespace, source_config: SourceConfig) -> None:

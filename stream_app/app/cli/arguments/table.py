@@ -65,7 +65,7 @@ def table_location(text: str, environ: Mapping[str, str]) -> str:
     return f"{warehouse.rstrip('/')}/{match[1]}.db/{match[2]}"
 
 
-def named_table(text: str) -> FileStoreTable:
+def open_table_argument(text: str) -> FileStoreTable:
     """Open the table, with options of the file system and of a catalog from the environment.
 
     Raises:

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from stream_app.app.cli.arguments.compared_source import add_compared_source, named_database
 from stream_app.app.cli.arguments.compared_topics import check_is_kafka, compared_topics
-from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
+from stream_app.app.cli.arguments.configuration import add_configuration, load_config_argument
 from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
-from stream_app.app.cli.arguments.table import add_table, named_table
+from stream_app.app.cli.arguments.table import add_table, open_table_argument
 from stream_app.app.cli.output.finding_output import (
     detail_lines,
     exit_code,
@@ -125,11 +125,11 @@ def run(args: argparse.Namespace) -> int:
     progress = ProgressLine.of_terminal()
     if args.source is not None:
         return _check_source(args, progress)
-    config = configuration_of(args.conf, args.set)
+    config = load_config_argument(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     if args.table is not None:
         if job_tables is None:
-            table = named_table(args.table)
+            table = open_table_argument(args.table)
         else:
             table = open_named_job_table(args.table, job_tables, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
@@ -155,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
     """Compare one table or a job's tables with the source; return the exit code."""
-    config = configuration_of(args.conf, args.set)
+    config = load_config_argument(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     if (args.table is None and job_tables is None) or args.source_kafka or args.quick:
         raise UsageError(
@@ -167,10 +167,10 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
     if job_tables is not None:
         with summed_database(_database_to_compare(args, job_tables)) as database:
             return exit_code(_compare_job(args, job_tables, database, wait_s, progress))
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_readable(table, merges_rows=True)
     if not args.source.startswith(JDBC):
-        sides = table_sides(table, args.source, named_table)
+        sides = table_sides(table, args.source, open_table_argument)
         return exit_code(_compare(args, table, sides, progress))
     summed_source = SummedSource(relations=[args.source_table or table.name])
     with summed_database(parse_jdbc_url(args.source, "--source", SERVERS)) as database:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
+from stream_app.app.cli.arguments.configuration import add_configuration, load_config_argument
 from stream_app.app.cli.arguments.named_table import check_table_name, names_of_job
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.config.job_tables.job_tables import JobTables
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name one quarantine", fix="give its folder, or --conf with the job's configuration"
         )
-    config = configuration_of(args.conf, args.set)
+    config = load_config_argument(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     folder = args.folder if config is None else config.stream.quarantine
     chosen_records = _Records(
@@ -318,8 +318,9 @@ def _show(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]:
         if args.format == "jsonl":
             yield orjson.dumps(_as_json(record)).decode()
             continue
-        time = time_text(record.timestamp)
-        yield f"{record.place}{'' if time is None else f', {time}'} ({record.file})"
+        record_time_text = time_text(record.timestamp)
+        place_text = f"{record.place}, {record_time_text}" if record_time_text else record.place
+        yield f"{place_text} ({record.file})"
         yield f"  {record.kind}: {record.reason}"
         yield f"  key:   {_text_of_bytes(record.key)}"
         yield f"  value: {_text_of_bytes(record.value)}"

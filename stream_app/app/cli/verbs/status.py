@@ -16,7 +16,7 @@ from stream_app.app.inspect.database_facts import database_facts
 from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.inspect.table_status import JobTableState, TableStatus, shorten_reason
 from stream_app.app.source.topic_checks import source_ends
-from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
+from stream_app.app.table_setup.job_folder_access import not_begun_text, open_checkpoint
 from stream_app.app.text.listing import Listing
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import read_state
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         CheckpointError: the checkpoint is damaged.
     """
     config = load_config(args.conf, args.set, os.environ)
-    checkpoint = checkpoint_of(config.job_tables, fix="see the job's metrics instead")
+    checkpoint = open_checkpoint(config.job_tables, fix="see the job's metrics instead")
     status = JobStatus(
         job_tables=config.job_tables,
         checkpoint=checkpoint,

@@ -81,7 +81,7 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
             "stream_app.changes": counts.change_count,
             "stream_app.bad_records": counts.bad_record_count,
             "stream_app.files": report.file_count,
-            "stream_app.bytes": report.bytes,
+            "stream_app.bytes": report.byte_count,
         }
         start_ms = now_ms - _ms(report.durations.commit_s)
         yield SpanTime(name="commit", start_ms=start_ms, end_ms=now_ms, attributes=attributes)

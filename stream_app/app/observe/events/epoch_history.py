@@ -28,7 +28,7 @@ class PastEpoch:
     epoch: int
     time_ms: int
     message_count: int
-    bytes: int
+    byte_count: int
     in_driver: bool
     durations: EpochSeconds
 
@@ -102,7 +102,7 @@ class EpochHistory:
                 epoch=report.epoch,
                 time_ms=time_ms,
                 message_count=report.counts.message_count,
-                bytes=report.bytes,
+                byte_count=report.byte_count,
                 in_driver=report.in_driver,
                 durations=report.durations,
             )

@@ -188,7 +188,7 @@ def expiry_samples(maintenance: MaintenanceMetrics) -> Iterator[_MetricSample]:
         ("snapshots_expired", maintenance.snapshots_expired, "Snapshots that have expired."),
         ("partitions_expired", maintenance.partitions_expired, "Partitions dropped for their age."),
         ("expired_files", maintenance.files, "Files that expiry has deleted."),
-        ("expired_bytes", maintenance.bytes, "Bytes that expiry has deleted."),
+        ("expired_bytes", maintenance.byte_count, "Bytes that expiry has deleted."),
         ("expire_failed", maintenance.failures, "Expiries that ended with an error."),
         ("expire_seconds", maintenance.seconds, "Time that expiry has taken."),
     ):

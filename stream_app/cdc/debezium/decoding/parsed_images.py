@@ -129,14 +129,14 @@ def framed_images(
         image_indices: int64 [n], [n]; the row of each record's image before and after, or -1.
         columns: for each of the table's columns an array of all images.
     """
-    before_at, after_at = image_indices
+    before_indices, after_indices = image_indices
     images = StackedImages(
         ops=ops,
-        before_at=before_at,
-        after_at=after_at,
+        before_indices=before_indices,
+        after_indices=after_indices,
         json_kinds=shape.json_kinds,
         columns=columns,
-        is_suspect=lacks_image(ops, before_at >= 0, after_at >= 0),
+        is_suspect=lacks_image(ops, before_indices >= 0, after_indices >= 0),
         table_names=[known_texts(frames, codes, name) for name in TABLE_FIELDS]
         if settings.reads_tables
         else (),
@@ -183,8 +183,8 @@ def flat_images(
     image_indices = np.arange(len(values))
     images = StackedImages(
         ops=ops,
-        before_at=np.where(is_delete, image_indices, -1),
-        after_at=np.where(is_delete, -1, image_indices),
+        before_indices=np.where(is_delete, image_indices, -1),
+        after_indices=np.where(is_delete, -1, image_indices),
         json_kinds=shape.json_kinds,
         columns=columns,
         is_suspect=is_suspect,

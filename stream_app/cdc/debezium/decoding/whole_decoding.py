@@ -108,7 +108,7 @@ def _inner_names(images: StackedImages) -> Int64s:
         if pa.types.is_struct(column.type):
             name_counts = np.append(column.type.num_fields * valid_of(column), 0)
             # The index -1 of a missing image is that of the last count, which is 0.
-            inner_names += name_counts[images.before_at] + name_counts[images.after_at]
+            inner_names += name_counts[images.before_indices] + name_counts[images.after_indices]
     return inner_names
 
 
@@ -127,7 +127,7 @@ def _find_drift(
         named_parts=named_parts,
         classes=classes,
         null_rows=first_and_last_nulls(
-            images.columns, np.where(classes != NO_CLASS, images.after_at, -1)
+            images.columns, np.where(classes != NO_CLASS, images.after_indices, -1)
         ),
         inner_names=_inner_names(images),
     )

@@ -40,7 +40,7 @@ from stream_app.table.compact.dropped_compaction_counter import DroppedCompactio
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-ManagerOfBucket = Callable[[FileStoreTable, BucketId, LiveBucket], CompactManager]
+MakesManager = Callable[[FileStoreTable, BucketId, LiveBucket], CompactManager]
 
 
 @dataclass(slots=True)
@@ -48,13 +48,13 @@ class BucketCoordinator:
     """A coordinator of the managers of a table's buckets. Implements `CompactCoordinator`.
 
     Attributes:
-        manager_of: makes the manager of a bucket with the given files.
+        make_manager: makes the manager of a bucket with the given files.
         age_clock: the clock for compactions' ages, which only metrics show.
     """
 
     table: FileStoreTable
     executor: CompactExecutor
-    manager_of: ManagerOfBucket
+    make_manager: MakesManager
     age_clock: Clock = field(default_factory=SystemClock)
     failures: CompactionFailures[BucketId] = field(init=False)
     dropped_compactions: DroppedCompactionCounter = field(
@@ -88,7 +88,7 @@ class BucketCoordinator:
             live_buckets = read_live_buckets(self.table, snapshot, unread_buckets)
         for bucket_id in missing_buckets:
             live_bucket = live_buckets.pop(bucket_id, None) or self._idle_buckets.take(bucket_id)
-            self._managers[bucket_id] = self.manager_of(self.table, bucket_id, live_bucket)
+            self._managers[bucket_id] = self.make_manager(self.table, bucket_id, live_bucket)
         self._idle_buckets.keep(live_buckets)
 
     def restrict(self, partitions: Collection[bytes]) -> None:
@@ -281,7 +281,7 @@ class BucketCoordinator:
     def _read_levels(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         self._idle_buckets.clear()
         for bucket_id, live_bucket in read_live_buckets(self.table, snapshot, buckets).items():
-            fresh_manager = self.manager_of(self.table, bucket_id, live_bucket)
+            fresh_manager = self.make_manager(self.table, bucket_id, live_bucket)
             self._managers[bucket_id].restore(fresh_manager.levels, fresh_manager.total_buckets)
 
     def _futures(self) -> Iterator[Future[BucketChange]]:

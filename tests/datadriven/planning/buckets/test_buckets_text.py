@@ -70,7 +70,9 @@ def _advice(case: Case) -> str:
     for line in case.input_lines:
         partition, rows, _, size, _ = line.split()
         sizes.append(
-            BucketSize(partition=partition.encode(), row_count=int(rows), bytes=int(size) << 20)
+            BucketSize(
+                partition=partition.encode(), row_count=int(rows), byte_count=int(size) << 20
+            )
         )
     arguments = {"width": "1", "target": "2000000", **case.args}
     advice = bucket_advice(
@@ -121,7 +123,7 @@ def _rescale(case: Case) -> str:
     return "\n".join(
         f"{partition.partition.decode()}: {partition.old_bucket_count} to "
         f"{partition.new_bucket_count}, "
-        f"{partition.file_count} files, {partition.bytes >> 20} mb"
+        f"{partition.file_count} files, {partition.byte_count >> 20} mb"
         for partition in planned
     )
 

@@ -47,9 +47,9 @@ def live(case: Case) -> str:
 def compacted(case: Case) -> str:
     """Return the compacted entries, after a check that they leave the same files live."""
     entries = [entry_of(line) for line in case.input_lines]
-    left = compacted_entries(entries)
-    assert live_entries(left) == live_entries(entries)
-    return "\n".join(map(show, left)) or "none"
+    remaining_entries = compacted_entries(entries)
+    assert live_entries(remaining_entries) == live_entries(entries)
+    return "\n".join(map(show, remaining_entries)) or "none"
 
 
 def groups(case: Case) -> str:

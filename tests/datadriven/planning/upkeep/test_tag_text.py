@@ -125,13 +125,13 @@ def _nearest(case: Case) -> str:
 
 
 def _rollback(case: Case) -> str:
-    named = (word.split(":") for word in case.args.get("tags", "").split(",") if word)
+    tag_words = (word.split(":") for word in case.args.get("tags", "").split(",") if word)
     ahead = (word.split(":") for word in case.args.get("consumers", "").split(",") if word)
     versions = rollback_versions(
         int(case.args["target"]),
         snapshot_ids=_numbers(case.args.get("snapshots", "")),
         changelog_ids=_numbers(case.args.get("changelogs", "")),
-        tagged_ids={name: int(number) for name, number in named},
+        tagged_ids={name: int(number) for name, number in tag_words},
         consumers=[
             Consumer(consumer_id=name, next_snapshot_id=int(number), modification_time_ms=0)
             for name, number in ahead

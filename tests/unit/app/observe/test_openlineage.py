@@ -48,7 +48,7 @@ def events_of(receiver: HttpReceiver) -> list[dict[str, Any]]:
 def a_report(epoch: int, **counts: Any) -> EpochReport:
     ends = {("shop.orders", 1): PartitionEnd(41, None)}
     return EpochReport(
-        epoch=epoch, counts=DecodeCounts(ends=ends, **counts), file_count=2, bytes=1000
+        epoch=epoch, counts=DecodeCounts(ends=ends, **counts), file_count=2, byte_count=1000
     )
 
 

@@ -390,10 +390,10 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
     assert by_label["stream_app_changes_total", "db.(others)"] == 15
     assert by_label["stream_app_compactions_begun_total", "db.(others)"] == 27
     assert by_label["stream_app_sorted_runs_max", "db.(others)"] == 5
-    held = {
+    held_values = {
         label: value for (name, label), value in by_label.items() if name.endswith("held_tables")
     }
-    assert {label for label, value in held.items() if value} == {"db.t1", "db.(others)"}
+    assert {label for label, value in held_values.items() if value} == {"db.t1", "db.(others)"}
     job.note_held("t1", None)
     assert job.registry.get_sample_value("stream_app_held_tables", {"table": "db.t1"}) == 0
     text = generate_latest(job.registry).decode()

@@ -44,7 +44,9 @@ def test_a_read_only_disk(small_disk: Path, tmp_path: Path, part: str) -> None:
     )
     observations = examination_of(load_config(conf, [], {}), SystemClock()).observations()
     problems = {
-        observation.subject for observation in observations if observation.level is Severity.PROBLEM
+        observation.subject
+        for observation in observations
+        if observation.severity is Severity.PROBLEM
     }
     assert problems - {"java"} == {part, "broker"}
 

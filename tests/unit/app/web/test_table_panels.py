@@ -141,7 +141,7 @@ def test_the_largest_files_are_listed(warehouse: Warehouse) -> None:
 def unfinished(bucket: int, *, is_running: bool = True) -> UnfinishedCompaction:
     return UnfinishedCompaction(
         partition="", bucket=bucket, is_running=is_running, reason="size ratio", levels=(0, 0),
-        output_level=4, file_count=2, bytes=2048,
+        output_level=4, file_count=2, byte_count=2048,
     )  # fmt: skip
 
 

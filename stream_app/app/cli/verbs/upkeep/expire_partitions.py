@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
 from stream_app.app.cli.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.app.text.text_table import Column, text_lines
@@ -78,7 +78,7 @@ def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]
             time_text(partition.time_ms, zone=""),
             str(partition.file_count),
             str(partition.row_count),
-            size_text(partition.bytes),
+            size_text(partition.byte_count),
         )
         for partition in expiry.partitions
     ]
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     options = {key: value for key in keys if (value := getattr(args, key)) is not None}
     if "partition.expiration-time" in options:
         duration_argument("--expiration-time", options["partition.expiration-time"])
-    table = open_for_writing(named_table(args.table)).with_options(options)
+    table = open_for_writing(open_table_argument(args.table)).with_options(options)
     retention = partition_retention(table.options)
     if not table.schema.partition_keys:
         raise UsageError(

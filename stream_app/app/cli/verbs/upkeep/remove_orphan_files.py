@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
 from stream_app.app.cli.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import UsageError
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             f"commits them",
             fix="give 1h or more; or stop all jobs of the table and add --no-writers",
         )
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_is_main(table)
     check_expirable(table)
     try:
