@@ -84,14 +84,14 @@ class CompactionPublisher:
         """
         reports = [self._report(compaction) for compaction in compactions]
         properties = {**(committable.properties or {}), **reports_as_property(reports)}
-        committable = replace(
+        with_changes = replace(
             committable,
             changes=tuple(compaction.change for compaction in compactions),
             properties=properties,
         )
         try:
             outcome = self.file_store_commit.commit_compactions(
-                committable,
+                with_changes,
                 are_overtaken=any(compaction.is_overtaken for compaction in compactions),
             )
         except BaseException:
