@@ -21,7 +21,7 @@ from stream_app.table.compact.compaction_report import (
     reports_as_property,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.write_constraints import LiveFileCounts
+from stream_app.table.versions.live_file_counts import LiveFileCounts
 
 
 @dataclass(slots=True)
