@@ -38,8 +38,8 @@ from stream_app.kafka.several_clusters import JoinedOffsetClient
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.spark.jobs.dataframe_epochs import DataFrameEpochRunner
 from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
+from stream_app.spark.jobs.load_epochs import LoadEpochRunner
 from stream_app.spark.jobs.range_epochs import RangeEpochRunner
-from stream_app.spark.load.load_epochs import LoadEpochRunner
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.spark_stream import SparkStream
