@@ -16,9 +16,9 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.load.begin_load import JobLoad
+from stream_app.app.opening.job_folder_access import spark_location
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.source.kafka_reader import open_offset_client
-from stream_app.app.table_setup.job_folder_access import spark_location
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder

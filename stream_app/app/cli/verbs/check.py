@@ -22,6 +22,7 @@ from stream_app.app.cli.output.finding_output import (
     summary_of,
 )
 from stream_app.app.config.job_tables.job_tables import JobTables
+from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.ops.recorded_tables import (
     loaded_tables,
     paths_of,
@@ -44,7 +45,6 @@ from stream_app.app.ops.source_comparison.sum_sides import (
     table_sides,
 )
 from stream_app.app.ops.source_comparison.topic_comparison import ComparedTable, Comparison
-from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError
 from stream_app.model.finding import Finding, FindingKind

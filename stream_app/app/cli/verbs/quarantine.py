@@ -18,10 +18,10 @@ from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
+from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.ops.recorded_tables import paths_of
 from stream_app.app.ops.replay.job_replay import job_record_replays
 from stream_app.app.ops.replay.replay_lines import replay_lines
-from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.cdc.bad_reasons import REASON_KINDS

@@ -15,8 +15,8 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.inspect.database_facts import database_facts
 from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.inspect.table_status import TableStatus, shorten_reason
+from stream_app.app.opening.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.source.topic_checks import source_ends
-from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import read_state
