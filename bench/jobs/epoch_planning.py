@@ -27,7 +27,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from bench.jobs.spark_baseline import bench_session
 from bench.process_time import ProcessorMeter
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.table_setup.job_folder_access import spark_folder_settings
+from stream_app.app.opening.job_folder_access import spark_folder_settings
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder

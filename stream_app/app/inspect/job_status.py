@@ -15,7 +15,7 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.inspect.table_facts import TableFacts, freshness_s, table_facts
 from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.load.load_progress import LoadProgress, first_load_progress
-from stream_app.app.table_setup.job_catalog import open_job_table
+from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.table_setup.refused_tables import refused_tables
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder

@@ -40,9 +40,9 @@ from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
+from stream_app.spark.jobs.database_row_reader import DatabaseRowReader
 from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
-from stream_app.spark.load.database_row_reader import DatabaseRowReader
-from stream_app.spark.load.load_epochs import LoadEpochRunner
+from stream_app.spark.jobs.load_epochs import LoadEpochRunner
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)

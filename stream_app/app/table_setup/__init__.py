@@ -1,1 +1,1 @@
-"""Makes schemas, message formats, folders and warnings of tables from a configuration."""
+"""Makes schemas, message formats, checks and warnings of tables from a configuration."""

@@ -22,12 +22,12 @@ import pyarrow as pa
 from stream_app.app.config.job_tables.applicable_rules import rules_of_new_table
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.opening.job_catalog import create_job_table, open_job_table
 from stream_app.app.table_setup.database_schemas import (
     NoColumnsError,
     database_table_schema,
     described_sources,
 )
-from stream_app.app.table_setup.job_catalog import create_job_table, open_job_table
 from stream_app.app.table_setup.refused_tables import with_newly_refused
 from stream_app.app.table_setup.single_table_setup import changes_that_fail, column_warnings
 from stream_app.app.table_setup.statement_reader import renames_with

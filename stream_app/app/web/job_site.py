@@ -15,12 +15,12 @@ from stream_app.app.inspect.job_status import JobStatus, with_waiting_rows
 from stream_app.app.inspect.table_facts import FactsCache
 from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableActivity
+from stream_app.app.opening.job_catalog import job_identifier, open_job_table
 from stream_app.app.ops.replay.job_replay import job_record_replays
 from stream_app.app.ops.replay.later_change_check import ReadRange
 from stream_app.app.ops.replay.replay_lines import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.topic_checks import source_ends
-from stream_app.app.table_setup.job_catalog import job_identifier, open_job_table
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.site import Site
 from stream_app.app.web.unassigned_records import (

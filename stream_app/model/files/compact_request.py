@@ -3,29 +3,17 @@
 `mergetree.compact` and `table.compact` decide a unit. A task answers a request with a
 `BucketChange`.
 
-Source: Paimon `mergetree/compact/CompactUnit.java`, `spark/sort/TableSorter.java`.
+Source: Paimon `mergetree/compact/CompactUnit.java`.
 """
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta
-
-
-class OrderStrategy(enum.Enum):
-    """The way to combine several columns into one order.
-
-    ORDER: by the first column, equal values by the next. ZORDER and HILBERT: along a curve through
-    all columns at once, so that rows with close values of any column are close together.
-    """
-
-    ORDER = "order"
-    ZORDER = "zorder"
-    HILBERT = "hilbert"
+from stream_app.model.files.row_order import RowOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +40,6 @@ class CompactUnit:
     def total_size(self) -> int:
         """The bytes of the files that the compaction reads."""
         return sum(file.file_size for file in self.files)
-
-
-@dataclass(frozen=True, slots=True)
-class RowOrder:
-    """An order of rows.
-
-    Attributes:
-        columns: the columns, the most significant one first.
-    """
-
-    strategy: OrderStrategy
-    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

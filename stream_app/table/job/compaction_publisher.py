@@ -21,7 +21,7 @@ from stream_app.table.compact.compaction_report import (
     reports_as_property,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.write_constraints import LiveFileCounts
+from stream_app.table.versions.live_file_counts import LiveFileCounts
 
 
 @dataclass(slots=True)
@@ -86,14 +86,14 @@ class CompactionPublisher:
         """
         reports = [self._report(compaction) for compaction in compactions]
         properties = {**(committable.properties or {}), **reports_as_property(reports)}
-        committable = replace(
+        with_changes = replace(
             committable,
             changes=tuple(compaction.change for compaction in compactions),
             properties=properties,
         )
         try:
             outcome = self.file_store_commit.commit_compactions(
-                committable,
+                with_changes,
                 are_overtaken=any(compaction.is_overtaken for compaction in compactions),
             )
         except BaseException:

@@ -39,8 +39,8 @@ from stream_app.table.job.idle_searcher import IdleSearcher
 from stream_app.table.job.other_commit_counter import OtherCommitCounter
 from stream_app.table.job.table_state import TableState, read_latest_snapshot
 from stream_app.table.job.write_only_bound import WriteOnlyBound
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
 

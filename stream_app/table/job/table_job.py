@@ -34,7 +34,7 @@ from stream_app.table.job.compaction_publisher import PublishedCompactions
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.job.waiting_rows_check import check_no_row_waits
-from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
 GATHER_S = 10.0

@@ -30,7 +30,8 @@ from stream_app.table.compact.compact_coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.write_constraints import LiveFileCounts, WriteConstraints
+from stream_app.table.versions.live_file_counts import LiveFileCounts
+from stream_app.table.write.write_constraints import WriteConstraints
 
 _LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")

@@ -35,7 +35,7 @@ from stream_app.table.compact.keyed.keyed_manager import keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind, bucket_count_write_factory
 from stream_app.table.lookup.bucket_row_lookup import BucketRowLookup
-from stream_app.table.versions.index_manifests import BucketBasis
+from stream_app.table.versions.bucket_basis import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBucketAssigner
 from stream_app.table.write.dynamic_buckets import DynamicBucketAssigner, HashIndexWriter
 from stream_app.table.write.hidden_changes import HiddenChangesOfBucket

@@ -12,8 +12,8 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.app.opening.job_folder_access import open_folder
 from stream_app.app.ops.source_comparison.database_side import summed_database
-from stream_app.app.table_setup.job_folder_access import open_folder
 from stream_app.checkpoint.job_state import JobState, JobStateFile
 from stream_app.errors import SourceError
 from stream_app.model.source.origin import Origin

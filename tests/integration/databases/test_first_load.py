@@ -21,7 +21,7 @@ from stream_app.checkpoint.load_plan import LOAD_PLAN_FILE, LoadPart
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
 from stream_app.network.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
-from stream_app.spark.load.database_row_reader import DatabaseRowReader
+from stream_app.spark.jobs.database_row_reader import DatabaseRowReader
 from tests.support.databases.going_on import going_on
 from tests.support.jobs.ingest_process import IngestProcess, write_conf
 from tests.support.jobs.ingest_server import IngestServer

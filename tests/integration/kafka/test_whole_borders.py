@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.table_setup.job_folder_access import open_folder
+from stream_app.app.opening.job_folder_access import open_folder
 from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_folder import JobFolder

@@ -13,7 +13,7 @@ from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.errors import UsageError
-from stream_app.model.files.compact_request import OrderStrategy, RowOrder
+from stream_app.model.files.row_order import OrderStrategy, RowOrder
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms

@@ -11,8 +11,8 @@ from dataclasses import replace
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.opening.job_catalog import job_table_folder
 from stream_app.app.source.bootstrap_servers import parse_bootstrap_servers
-from stream_app.app.table_setup.job_catalog import job_table_folder
 from stream_app.errors import UsageError
 from stream_app.fileio.store_registry import is_same_location
 from stream_app.table.file_store_table import FileStoreTable

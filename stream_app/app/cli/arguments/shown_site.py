@@ -10,7 +10,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.settings import environment_secrets, file_io_options
 from stream_app.app.config.shown_job import shown_job
-from stream_app.app.table_setup.job_folder_access import open_checkpoint
+from stream_app.app.opening.job_folder_access import open_checkpoint
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.site import Site, WarehouseSite
 from stream_app.clock import SystemClock

@@ -116,7 +116,8 @@ def run(args: argparse.Namespace) -> int:
                 "--source reads the database in place of the topics",
                 fix="give --conf, and leave out --from and --from-topic",
             )
-        return _backfill_from_database(args, table, job_tables, source_config, scope)
+        _backfill_from_database(args, table, job_tables, source_config, scope)
+        return 0
     progress = ProgressLine.of_terminal()
     backfill = TopicBackfill(
         table=table,
@@ -148,8 +149,8 @@ def _backfill_from_database(
     job_tables: JobTables,
     source_config: SourceConfig,
     scope: Scope,
-) -> int:
-    """Compare the table with its database, write the rows that differ, and return 0."""
+) -> None:
+    """Compare the table with its database, and write the rows that differ."""
     state = state_of_job(job_tables)
     with summed_database(named_database(args, job_tables)) as database:
         finder = SourceTableFinder(job_tables=job_tables, state=state, database=database)
@@ -163,7 +164,6 @@ def _backfill_from_database(
             scope=scope,
         )
         _print_compared(backfill.run(dry_run=args.dry_run))
-    return 0
 
 
 def _print_compared(outcome: DatabaseBackfillOutcome) -> None:

@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
         if not plan:
             print("nothing is due")
         return 0
+    # The job parses the same words: `add_compact_arguments` declares them for both.
     arguments = sys.argv[sys.argv.index("compact") + 1 :]
     if sys.stdout.isatty():
         arguments += ["--terminal-width", str(shutil.get_terminal_size().columns)]

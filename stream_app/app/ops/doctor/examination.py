@@ -15,6 +15,8 @@ from pathlib import Path
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.inspect.job_status import JobStatus
+from stream_app.app.opening.job_catalog import job_catalog, open_job_table
+from stream_app.app.opening.job_folder_access import open_checkpoint, probe_local
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import BrokerExamination
 from stream_app.app.ops.doctor.observation import (
@@ -34,8 +36,6 @@ from stream_app.app.ops.doctor.table_examination import (
     refused_sources_warnings,
 )
 from stream_app.app.source.topic_checks import RECREATED_FIX, recreated_topics
-from stream_app.app.table_setup.job_catalog import job_catalog, open_job_table
-from stream_app.app.table_setup.job_folder_access import open_checkpoint, probe_local
 from stream_app.app.table_setup.single_table_setup import changes_that_fail, configured_schema
 from stream_app.app.text.listing import count_text
 from stream_app.catalog.catalog_options import names_folder

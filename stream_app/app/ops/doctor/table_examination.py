@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import pyarrow as pa
 
 from stream_app.app.config.job_tables.job_tables import JobTables
+from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.ops.doctor.observation import (
     Observation,
     good_observation,
@@ -23,7 +24,6 @@ from stream_app.app.table_setup.first_message_checks import (
     snapshot_only_remarks,
     tables_in_messages,
 )
-from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lower_case_names import Describe, LowerCaseDescriber
 from stream_app.cdc.source_tables import messages_by_origin

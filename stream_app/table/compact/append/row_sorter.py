@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from stream_app.format.binary_row_columns import Words
 from stream_app.format.curve_order import hilbert_order, ordered_words, z_order
-from stream_app.model.files.compact_request import OrderStrategy, RowOrder
+from stream_app.model.files.row_order import OrderStrategy, RowOrder
 from stream_app.model.schema.data_type import RowType
 from stream_app.process.local_disk import scratch_folder
 

@@ -11,8 +11,8 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.opening.job_folder_access import create_local_folder
 from stream_app.app.ops.doctor.observation import Severity
-from stream_app.app.table_setup.job_folder_access import create_local_folder
 from stream_app.app.table_setup.single_table_setup import configured_schema, open_or_create_table
 from stream_app.clock import SystemClock
 from stream_app.errors import (

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import lasting_refusals
 from stream_app.model.schema.data_type import parse_data_type

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, time_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot

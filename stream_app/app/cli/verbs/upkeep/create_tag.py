@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.ops.tag_request import check_taggable, tag_on_request
 from stream_app.app.text.listing import time_text
 from stream_app.table.upkeep.tags import new_tag

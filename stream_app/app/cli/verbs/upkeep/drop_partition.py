@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
 from stream_app.app.cli.output.drop_plan import drop_plan_lines
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.inspect.snapshot_files import BucketFilter
 from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError

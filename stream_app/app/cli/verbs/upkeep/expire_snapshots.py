@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
 from stream_app.planning.upkeep.expire_range import expire_config

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.inspect.snapshot_files import BucketFilter
 from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import UsageError

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
 from stream_app.app.cli.output.drop_plan import drop_plan_lines
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.opening import open_for_writing

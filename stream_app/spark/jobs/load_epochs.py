@@ -24,9 +24,9 @@ from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, Tabl
 from stream_app.errors import BadRecordsError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
+from stream_app.spark.jobs.database_row_reader import DatabaseRowReader
 from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
 from stream_app.spark.jobs.share_epochs import ShareEpochRunner
-from stream_app.spark.load.database_row_reader import DatabaseRowReader
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
