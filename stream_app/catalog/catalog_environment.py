@@ -150,7 +150,7 @@ class LockedEnvironment:
     """The environment of a catalog that keeps names and locks, while versions are files.
 
     Attributes:
-        lock: the catalog's lock; None: commits rely on the file system, as on a local disk.
+        lock: the catalog's lock; None if commits rely on the file system, as on a local disk.
         partition_register: the catalog's list of partitions; None without one.
     """
 

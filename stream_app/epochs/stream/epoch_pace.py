@@ -20,8 +20,11 @@ _FIRST_S = 5.0
 _GROWTH = 2.0
 """The maximum growth of epochs at a time: a longer epoch takes more time than was measured."""
 _INTERVAL_SHARE_MIN = 0.25
-"""The shortest epochs, as a part of the freshness. Else waits for compactions would make epochs
-shorter, whose flushes need more compactions."""
+"""The shortest epochs, as a part of the freshness.
+
+Without this bound, waits for compactions would make epochs shorter, whose flushes need more
+compactions.
+"""
 _EPOCHS_KEPT = 16
 _LOGGED_CHANGE = 0.1
 """The relative change of the interval from which on the log shows it."""

@@ -20,7 +20,10 @@ from stream_app.model.traits.kind_traits import CROSS_PARTITION_KEYED, PARTITION
 from stream_app.model.traits.merge_engine import OlderRowRule, traits_of
 
 DEFAULT_SHARES = 4
-"""Enough for some hundred million keys, and few enough for small partitions."""
+"""The default number of key shares, enough for some hundred million keys.
+
+They are also few enough for small partitions.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
