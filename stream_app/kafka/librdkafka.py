@@ -102,7 +102,7 @@ GONE_CODES = {
     KafkaCode.UNKNOWN_TOPIC_OR_PART,
     KafkaCode.UNKNOWN_TOPIC_ID,
 }
-"""No broker knows the partition."""
+"""The codes of a partition that no broker knows."""
 
 
 def refused_login_error(text: str, where: str, hosts_text: str) -> WrongSourceError:

@@ -24,7 +24,10 @@ from stream_app.kafka.message_columns import words_of
 
 _LOG = logging.getLogger(__name__)
 _PROBE_WORDS = 512
-"""More than librdkafka allocates for a message with all that belongs to it."""
+"""The number of words of the memory that is passed to the function.
+
+librdkafka allocates less for a message with all that belongs to it.
+"""
 
 Timestamps = Callable[[Int64s], Int64s]
 """Addresses of messages without an error [n] → milliseconds since 1970 [n]; -1 without one."""

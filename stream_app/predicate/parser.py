@@ -72,7 +72,10 @@ _DEPTH_MAX = 50
 _INDEX_MAX = 1_000_000
 """The largest index of an element: Arrow adds it to offsets of 32 bits, without a check."""
 _TESTS_MAX = 1000
-"""Arrow recurses over a chain of AND or OR, and a chain of 10,000 overflows its stack."""
+"""The maximum number of comparisons, because Arrow recurses over a chain of AND or OR.
+
+A chain of 10,000 overflows its stack.
+"""
 
 
 def parse_predicate(

@@ -37,7 +37,7 @@ SET_BY_SPARK = {
 """Options of Kafka's client that users cannot set, and the alternatives."""
 
 FILE_NAME_BYTES_MAX = 250
-"""The limit is 255 bytes on most file systems, less the suffix of a database's folder."""
+"""The maximum bytes of a name: 255 on most file systems, less the suffix of a database's folder."""
 Value = TypeVar("Value")
 Member = TypeVar("Member", bound=enum.Enum)
 TopicTimes = Mapping[str, int | Mapping[str, int]]

@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 _HEAD_END = b"\r\n\r\n"
 _LINE_MAX = 200
 _DESCRIPTORS_SHARE = 8
-"""One port may use one eighth of the process's descriptors; the job needs the others."""
+"""The share of the process's descriptors, one eighth, that one port may use beside the job."""
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 BACKLOG = 64
 """The number of connections that the system queues; asyncio accepts as many at once."""

@@ -121,7 +121,8 @@ class JobChecks:
                 "only the native reader ends epochs between transactions, and it cannot read these "
                 "topics",
                 where="sync.transactions",
-                fix="see the log for what source.reader = 'native' lacks, or leave the key out",
+                fix="see the log for what source.reader = 'native' lacks, or leave "
+                "sync.transactions out",
             )
         has_pace = (
             self.stream_config.freshness is not None and not self.stream_config.is_available_now

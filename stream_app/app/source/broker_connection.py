@@ -55,7 +55,10 @@ _COORDINATOR_ERRORS = (
     NotCoordinatorError,
 )
 _RECONNECT_BACKOFF_MAX_MS = 1000
-"""The client tries random servers; its default of 30 s lets one dead server use up all the time."""
+"""The longest pause between two attempts, because the client tries random servers.
+
+With its default of 30 s, one dead server could use up all the time.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

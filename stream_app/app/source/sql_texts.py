@@ -22,7 +22,7 @@ from stream_app.model.schema.data_type import (
 from stream_app.network.jdbc import POSTGRESQL, Driver
 
 _PIECES_MAX = 50
-"""PostgreSQL accepts at most 100 arguments in a call."""
+"""The maximum arguments of one call of ``concat``; PostgreSQL accepts at most 100."""
 TEXT, BYTES, INTEGER = TypeRoot.VARCHAR, TypeRoot.VARBINARY, TypeRoot.BIGINT
 
 Expressions = Mapping[tuple[TypeRoot, str], str]

@@ -26,7 +26,7 @@ _SAMPLE_OPTIONS = {
     "queued.max.messages.kbytes": "512",
     "queued.min.messages": "100",
 }
-"""A sample needs few messages, and would drop most of what a larger fetch returns."""
+"""The client's options for a sample, which would drop most of what a larger fetch returns."""
 _SAMPLE_AHEAD = 64
 _SAMPLE_TIMEOUT_S = 5.0
 Ends = Mapping[KafkaPartition, int]

@@ -125,7 +125,7 @@ class JobSite(Site):
         return self.shown_job.secrets
 
     def tables(self) -> Sequence[TableStatus]:
-        """See `Site.tables`."""
+        """Return the statuses with page names, by the cached ends of the topics."""
         statuses = list(map(self._with_page_name, self._status(self._ends.result()[0]).tables()))
         return self._summary(statuses).with_lateness(statuses)
 
@@ -174,7 +174,7 @@ class JobSite(Site):
         return self.shown_job.settings
 
     def quarantine(self, name: str) -> Quarantine | None:
-        """See `Site.quarantine`."""
+        """Return the records in the configured folder; None if there is no such folder."""
         folder, job_tables = self.shown_job.quarantine, self.shown_job.job_tables
         if folder is None or not (name or job_tables.separates_tables):
             return None
@@ -187,11 +187,11 @@ class JobSite(Site):
         return self._unassigned_facts.facts()
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:
-        """See `Site.epochs`."""
+        """Return the epochs of this process; empty if the job runs in another process."""
         return () if self._history is None else self._history.epochs(self._state_key(name))
 
     def activity_of(self, name: str) -> TableActivity | None:
-        """See `Site.activity_of`."""
+        """Return the activity in this process; None if the job runs in another process."""
         return None if self._history is None else self._history.activity_of(self._state_key(name))
 
     def replay(self, name: str) -> Iterator[str]:

@@ -42,7 +42,7 @@ _LOCATION_KEY = "paimon_location"
 _HIVE_PREFIX = "hive."
 _PARTITION_EXPIRATION_TIME = "partition.expiration-time"
 _RETENTION = 2**31 - 1
-"""The largest value, as Paimon writes it: the metastore deletes nothing by itself."""
+"""The table's retention, the largest value, as in Paimon: the metastore itself deletes nothing."""
 
 
 class TableField(IntEnum):

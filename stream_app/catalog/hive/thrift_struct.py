@@ -173,7 +173,7 @@ _SCALARS = {
     ThriftType.I64: "I64",
     ThriftType.STRING: "Binary",
 }
-"""The end of the names of a protocol's methods."""
+"""Type of a scalar → the end of the names of a protocol's methods that read and write it."""
 
 
 def read_struct(protocol: Any) -> Struct:

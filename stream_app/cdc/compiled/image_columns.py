@@ -43,7 +43,7 @@ from stream_app.cdc.compiled.parser_input import PackedNames, end_messages, plai
 from stream_app.cdc.compiled.row_parser import InnerBuffers, RowPositions, count_byte, parse_rows
 
 TAIL_MIN = 16
-"""The least bytes of a tail, because the parser reads so far beyond a head."""
+"""The minimum bytes of a tail, because the parser of a head reads up to 16 bytes beyond it."""
 _CELLS_MAX = 1 << 24
 _NO_LAYOUTS: Mapping[str, ImageLayout] = MappingProxyType({})
 _PLAIN_KINDS = {pa.int64(): INTEGER, pa.bool_(): BOOLEAN, pa.string(): TEXT}

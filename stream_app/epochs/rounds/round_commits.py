@@ -46,7 +46,7 @@ OFFSETS_PROPERTY = "stream_app.offsets"
 """Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
 SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
 _Outcome = EpochReport | BaseException | None
-"""Result of a table's commit; None: its rows must be written again."""
+"""Result of a table's commit; None if its rows must be written again."""
 
 
 @dataclass(slots=True)

@@ -66,7 +66,7 @@ class TableFeed:
         by any format but the last one are decoded again.
 
         Args:
-            next_sequence_number: greater than any sequence number in the table; None: no task
+            next_sequence_number: greater than any sequence number in the table; None if no task
                 writes by this plan.
 
         Raises:

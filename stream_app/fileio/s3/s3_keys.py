@@ -31,7 +31,10 @@ _PROFILE_AGE_MAX_S = 300.0
 """The ages after which the next request reads changeable keys again. Reading a profile may call a
 service of AWS, whose keys are valid for longer than that."""
 _REPORTED_LIFETIME = timedelta(minutes=1)
-"""Before each request, obstore asks again for keys that expire within five minutes."""
+"""The lifetime that obstore gets, so short that it asks for the keys again before each request.
+
+It asks again for keys that expire within five minutes.
+"""
 _READS_MAX = 10
 """The maximum number of reads of key files until two in a row are equal."""
 
@@ -193,8 +196,8 @@ class KeyProvider:
     """A provider of keys for obstore; all threads of a process may share it.
 
     Args:
-        keys: the current keys; None: the source must provide them.
-        source: renews the keys; None: they never change.
+        keys: the current keys; None if the source must provide them.
+        source: renews the keys; None if they never change.
     """
 
     def __init__(self, keys: S3Keys | None, source: KeySource | None, clock: Clock) -> None:

@@ -118,8 +118,8 @@ class WindowBefore:
 
     Attributes:
         window: the rows to merge.
-        old_rows: the old rows of keys that may change, as key-value rows, at most one per
-            key. A delete means that the key had no row. None: no key has one, and merged rows keep
+        old_rows: the old rows of keys that may change, as key-value rows, at most one per key. A
+            delete means that the key had no row. None if no key has one; merged rows then keep
             their kind.
         may_change: bool [keys]; whether each key of `window`, in order, has new rows.
         merges_single_rows: whether a key's only row is merged too; see `MergeFunction.merge`.

@@ -43,8 +43,8 @@ class CompactManager:
     Attributes:
         picker: picks compactions; None for a write-only table, whose buckets are never compacted
             here.
-        stop_trigger: the number of sorted runs beyond which writes wait; None: files are not sorted
-            runs, and writes never wait.
+        stop_trigger: the number of sorted runs beyond which writes wait; None if files are not
+            sorted runs, and writes never wait.
         total_buckets: the partition's number of buckets, if it differs from the table's.
         looks_up: whether compactions need the rows above them (see `CompactRequest.files_above`).
         keeps_no_deletes: whether no level above 0 may have deletes.

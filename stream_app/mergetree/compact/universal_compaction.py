@@ -292,7 +292,7 @@ class ForceUpLevel0Compaction:
     always compacted, because no further flush may come.
 
     Attributes:
-        max_interval: the flushes without a pick after which level 0 is compacted; None: each one.
+        max_interval: the flushes without a pick after which level 0 is compacted; None for each.
     """
 
     universal: UniversalCompaction

@@ -105,7 +105,7 @@ def history_windows(
     Args:
         windows: changes in order of key and age, in the rule's layout or a widened one.
         find: returns all versions of the given source keys, by key and start.
-        hidden_changes: the bucket's hidden changes; None: late changes are placed without them.
+        hidden_changes: the bucket's hidden changes; None to place late changes without them.
     """
     batches = (rows_at(window.batch, window.order) for window in windows)
     names = rule.source_layout.key_names

@@ -1,4 +1,4 @@
-"""A compaction of one bucket: the decided unit, and the request of the driver that has it.
+"""A compaction of one bucket: the decided unit, and the driver's request to execute the unit.
 
 `mergetree.compact` and `table.compact` decide a unit. A task answers a request with a
 `BucketChange`.
@@ -54,7 +54,8 @@ class CompactRequest:
         rewrites_all: whether to rewrite even files that could be upgraded.
         files_above: the files above the output level, in which the unit's keys are looked up.
         sorted_run_count: the bucket's number of sorted runs at the pick; more runs are more urgent.
-        order: the order in which rows of a table without keys are written; None: unchanged.
+        order: the order in which rows of a table without keys are written; None to keep their
+            order.
     """
 
     partition: bytes

@@ -38,7 +38,7 @@ def merged_size(written_size: float, key_bytes: float | None) -> int:
 
     Args:
         written_size: the bytes of changes, of randomly chosen keys.
-        key_bytes: the bytes of the rows of all keys; None: each change has a new key.
+        key_bytes: the bytes of the rows of all keys; None if each change has a new key.
     """
     if key_bytes is None:
         return math.ceil(written_size)

@@ -120,7 +120,7 @@ def due_tags(
     """Return the due tags, at most one for each snapshot.
 
     Args:
-        next_start_ms: the start of the first period without a tag; None: tag any period that has
+        next_start_ms: the start of the first period without a tag; None to tag any period that has
             ended.
         snapshot_times: the snapshots that were not examined yet, in order.
     """

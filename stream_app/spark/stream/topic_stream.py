@@ -103,11 +103,11 @@ class LimitedEpochCutter:
         newest_offsets: Offsets,
         _is_stopping: Callable[[], bool],
     ) -> Offsets:
-        """See `EpochCutter.choose_end`."""
+        """Return the newest offsets, or smaller ones that keep the limit."""
         return next_end(start_offsets, newest_offsets, self.limit)
 
     def close(self) -> None:
-        """See `EpochCutter.close`."""
+        """Do nothing, because the cutter holds no resources."""
 
 
 class SparkJobs(Protocol):
@@ -130,11 +130,11 @@ class JobGroup:
     name: str
 
     def join(self) -> None:
-        """See `SparkJobs.join`."""
+        """Set the job group of the calling thread."""
         self.spark.sparkContext.setJobGroup(self.name, self.name, interruptOnCancel=True)
 
     def cancel(self) -> None:
-        """See `SparkJobs.cancel`."""
+        """Cancel the running jobs of the group."""
         self.spark.sparkContext.cancelJobGroup(self.name)
 
 
@@ -191,12 +191,12 @@ class TopicStream:
     _lost_texts: set[str] = field(init=False, default_factory=set)
 
     def start(self) -> None:
-        """See `Stream.start`."""
+        """Start the thread of the stream."""
         self._thread = threading.Thread(target=self._run, name="stream", daemon=True)
         self._thread.start()
 
     def wait_for_end(self, wait_s: float) -> bool:
-        """See `Stream.wait_for_end`."""
+        """Wait for the end of the thread, and raise the error that ended it."""
         self._thread.join(wait_s)
         if self._thread.is_alive():
             return False
@@ -211,7 +211,7 @@ class TopicStream:
         return new_progress
 
     def stop(self) -> None:
-        """See `Stream.stop`."""
+        """Ask the thread to stop, and cancel its jobs until it ends."""
         self._stop_requested.set()
         self.offset_reader.give_up()
         while self._thread.is_alive():

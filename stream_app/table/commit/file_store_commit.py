@@ -2,9 +2,10 @@
 
 Order on disk: manifests, manifest lists, then the snapshot by create-if-absent, then the hint. So a
 snapshot that exists is complete, and a crash before it leaves only orphans. The committer retries a
-lost race on top of the winner. After an unknown outcome it looks for the name of its delta manifest
-list, which is unique. It deletes its snapshot again if that came too late, under a number that was
-free again (`late_snapshot`).
+lost race on top of the winner's snapshot. If the outcome of its write is unknown, it looks for the
+snapshot with the name of its delta manifest list, which is unique. Expiry frees the numbers of old
+snapshots, so a delayed commit may have used such a number. The committer then deletes its snapshot
+again (`late_snapshot`).
 
 Source: Paimon `operation/FileStoreCommitImpl.java`.
 """

@@ -44,7 +44,7 @@ class PublishedCompactions:
         return reports
 
     def add_snapshot(self, snapshot: Snapshot | None) -> None:
-        """Keep what a wait published for the next epoch's outcome; None: nothing was published."""
+        """Keep what a wait published, if anything, for the next epoch's outcome."""
         if snapshot is not None:
             self.snapshots.append(snapshot)
 

@@ -61,7 +61,11 @@ class EpochOutcome:
 def _discard_on_error(
     changes: Sequence[BucketChange], table: FileStoreTable, error: type[BaseException]
 ) -> Iterator[None]:
-    """Delete the files of changes if `error` leaves the block, because no snapshot names them."""
+    """Delete the files of changes if `error` leaves the block, because no snapshot names them.
+
+    Before the commit that holds for every error. An error of the commit other than CommitError
+    leaves open whether the snapshot exists, so the files stay.
+    """
     try:
         yield
     except error:
@@ -171,8 +175,8 @@ class StreamTableCommit:
         4. Run the compactions for which the table's options make an epoch wait.
 
         Raises:
-            CommitError: nothing is committed, and the caller may retry. After OutdatedRowsError it
-                must route the rows again.
+            CommitError: the epoch is not committed, and the caller may retry; with `truncates` the
+                table may already be empty. After OutdatedRowsError it must route the rows again.
             CompactionError: a bucket has too many runs and cannot be compacted.
             UnsupportedTableError: as `WriteConstraints.check_bucket_counts`.
         """

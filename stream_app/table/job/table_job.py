@@ -97,8 +97,8 @@ class TableJob:
         make_executor: makes the executor of the table's compactions.
         is_stopping: returns whether the job is to end.
         accepts_repeats: whether to store records again that the table has from another job.
-        policy_bounds: the bounds for `CompactCoordinator.adapt`; None: the table's options are the
-            rules.
+        policy_bounds: the bounds for `CompactCoordinator.adapt`; None if the table's options are
+            the rules.
         identifier: the commit identifier of a job without epochs; None: each epoch's number.
         upkeep: the table's upkeep, which also runs before the first epoch.
 

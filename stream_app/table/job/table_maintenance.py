@@ -46,7 +46,7 @@ _IDLE_WAIT_S = 10.0
 So a task that becomes due t seconds after the last commit runs within 2 t seconds of the commit.
 """
 _IDLE_WAIT_MAX_S = 600.0
-"""Limits the wait that doubles."""
+"""The maximum of the wait that doubles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

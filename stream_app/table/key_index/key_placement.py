@@ -48,7 +48,11 @@ from stream_app.table.key_index.table_key_reader import TableKeyReader
 from stream_app.table.write.bucket_assigner import BucketRows, row_codes
 
 _PAIR_BASE = 1 << 32
-"""A number above all buckets: a partition's number times the base, plus a bucket, is a pair."""
+"""A number above the number of every bucket.
+
+One integer stands for a partition and a bucket: the partition's number times this base, plus the
+bucket.
+"""
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ class BucketBasis:
         routed_on: the index manifest by whose hashes the rows got their buckets.
         written_on: the index manifest to which the epoch adds the hashes of new keys.
         snapshot_id: with cross-partition upsert, the snapshot in which keys find their older rows;
-            0: the table is empty. None: older rows play no part.
+            0 for an empty table. None if older rows play no part.
         bucket_counts: partition → its number of buckets, if that differs from the table's.
     """
 

@@ -1,7 +1,8 @@
-"""Statistics and conditions in; whether a row may pass, out.
+"""Decides by the statistics of a file whether one of its rows may meet a condition, as text.
 
-A line of statistics is ``name TYPE least..largest [nulls=N]``, in the convention of binary_row, or
-``name TYPE unknown``; behind a line ``--`` there is a condition a line.
+Each line before ``--`` has the statistics of a column: ``name TYPE least..largest [nulls=N]``, in
+the convention of binary_row, or ``name TYPE unknown``. Each line after it is a condition. The
+output has one line for each condition: ``may``, or ``no`` if no row can pass.
 """
 
 from __future__ import annotations

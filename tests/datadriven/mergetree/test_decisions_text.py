@@ -1,4 +1,4 @@
-"""Shapes of a bucket's tree in; what is picked, or what the tree is afterwards, out.
+"""Decides which files of a bucket's tree are compacted, or how the tree changes, as text.
 
 A file is written ``f1 1-9 L0 size=100 seq=7``: name, least and greatest key, and, where they
 matter, level, bytes and sequence number (of all its rows).

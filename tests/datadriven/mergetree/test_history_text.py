@@ -1,9 +1,9 @@
 """Runs history.txt: how changes become versions, case by case.
 
-``key KEY [input]`` begins a table of that kind with no rows. ``write`` takes a change a line:
-operation (+, the row after; -, a delete), key, moment and values; it prints the rows that go to
-the files. ``table`` prints the versions that the table then has. A value ``?`` is one that the
-source has left out.
+``key KEY [input]`` begins a table of that kind with no rows. ``write``: each line is a change, with
+its operation (+ for the row after it, - for a delete), key, moment and values. The output lists the
+rows that go to the files. ``table`` lists the versions that the table then has. ``?`` stands for a
+value that the source has left out.
 """
 
 from __future__ import annotations

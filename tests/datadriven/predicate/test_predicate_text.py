@@ -1,4 +1,4 @@
-"""Conditions in; the rows that pass, or the error, out."""
+"""Parses conditions, and compares the rows that they keep, or the error."""
 
 from __future__ import annotations
 

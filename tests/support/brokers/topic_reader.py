@@ -1,6 +1,6 @@
 """Both readers of Kafka behind one function, for tests that hold them to the same.
 
-A reader is `Reader`: ranges in, the messages of the ranges out.
+A `Reader` takes ranges, and returns the messages in these ranges.
 """
 
 from __future__ import annotations

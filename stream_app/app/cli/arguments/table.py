@@ -19,7 +19,7 @@ from stream_app.table.versions.read_refusals import warn_of_unknown
 from stream_app.table.versions.time_travel import Version
 
 _WAREHOUSE_VARIABLE = "STREAM_APP_TABLE__WAREHOUSE"
-"""Overrides `DEFAULT_WAREHOUSE`, the warehouse of the example configuration."""
+"""The variable that overrides `DEFAULT_WAREHOUSE`, the warehouse of the example configuration."""
 _DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
 

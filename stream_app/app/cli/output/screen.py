@@ -141,7 +141,7 @@ def summary(title: str, tables: Sequence[TableStatus]) -> Text:
 
 
 def _without_database(status: TableStatus, title: str) -> TableStatus:
-    """Return the table's name, without the database if that is the title."""
+    """Return the status with the table's name, without the database if that is the title."""
     return replace(status, table=status.table.removeprefix(f"{title}."))
 
 

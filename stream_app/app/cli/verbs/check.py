@@ -125,7 +125,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each finding as it arrives, then the extent of the check."""
+    """Print each finding as it arrives, then the extent of the check; return the exit code.
+
+    Raises:
+        UsageError: no table is named, or arguments contradict each other.
+    """
     progress = ProgressLine.of_terminal()
     if args.source is not None:
         return _check_source(args, progress)
@@ -235,8 +239,8 @@ def _database_to_compare(args: argparse.Namespace, job_tables: JobTables) -> Jdb
     """Return the database that the command line names, or else that of the configuration."""
     if args.source and not args.source.startswith(JDBC):
         raise UsageError(
-            f"--conf takes a database, and --source {args.source} is none",
-            fix="name one (jdbc:…), or leave --conf out and name the table's folder",
+            f"with --conf the source must be a database, and --source {args.source} is not one",
+            fix="name a database (jdbc:…), or leave --conf out and name the table's folder",
         )
     if args.source_table is not None and args.table is None:
         raise UsageError(

@@ -28,7 +28,7 @@ from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 APP_PREFIX = "stream_app_"
-"""Begins the name of each metric."""
+"""The prefix of each metric's name."""
 _Metrics = TypeVar("_Metrics")
 CALLBACK_PROBLEMS = (
     "What lags behind the latest snapshot: Iceberg's metadata, the catalog's list of partitions."

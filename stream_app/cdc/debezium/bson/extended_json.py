@@ -30,7 +30,7 @@ _OLD_UUID = 3
 UNIX_START = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _PLAIN_MAX, _PLAIN_MIN = 7, -3
-"""Between these powers of ten Java prints a double without an exponent."""
+"""The powers of ten between which Java prints a double without an exponent."""
 
 
 class MongoKind(enum.Enum):

@@ -15,9 +15,9 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 
 _BUCKETS_MAX = 20_000
-"""Bounds the search for buckets to drop, which each call of `IdleBuckets.keep` repeats."""
+"""The maximum number of buckets, because each call of `IdleBuckets.keep` searches them."""
 _BYTES_MAX = 256 << 20
-"""Packed files of two million files, a small part of a driver's memory."""
+"""The maximum bytes of packed metadata: of two million files, in little of a driver's memory."""
 
 
 class LiveBucket(NamedTuple):

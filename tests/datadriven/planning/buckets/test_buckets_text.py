@@ -1,9 +1,13 @@
-"""Counts of hashes by bucket in, the buckets that take new keys out; sizes in, advice out.
+"""Decides which buckets get new keys, and how many buckets a partition should have, as text.
 
-For `rescale` and `groups`: files, written ``a/0 of 2 L5 900 mb`` for bucket 0 of 2 of partition a.
-
-For `alike`: the files of an index, written ``a/0=f1`` for bucket 0 of partition a; whether rows
-that were routed by an older index are still right, out.
+* `open`: each line has a bucket and the number of its hashes. The output lists the buckets that get
+  new keys.
+* `advice`: each line has the rows and the size of a bucket. The output says whether their number
+  fits.
+* `rescale` and `groups`: each line is a file, written ``a/0 of 2 L5 900 mb`` for bucket 0 of 2 of
+  partition a.
+* `alike`: the lines list the files of an index, written ``a/0=f1`` for bucket 0 of partition a. The
+  output says whether rows that were routed by an older index are still right.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Snapshots with their times in, the tags that they are due out; names and periods."""
+"""Decides which tags are due for snapshots by their times, and names tags and periods, as text."""
 
 from __future__ import annotations
 

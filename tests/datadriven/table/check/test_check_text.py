@@ -1,4 +1,4 @@
-"""Numbers and files of a table in, what `check` finds wrong with them out."""
+"""Checks numbers and files of a table, and compares the findings as text."""
 
 from __future__ import annotations
 
