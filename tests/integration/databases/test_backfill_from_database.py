@@ -95,7 +95,7 @@ def notes(java: PaimonJava, table: SmallTable) -> Mapping[int, Any]:
     return {row["k"]: row["note"] for row in java.read(Path(table.path))}
 
 
-@pytest.mark.parametrize("kind", ["pg", "my"])
+@pytest.mark.parametrize("kind", ["pg", pytest.param("my", marks=pytest.mark.variant)])
 def test_rows_that_differ_are_written_and_changing_ones_left_to_the_job(
     tmp_path: Path,
     testbed: Testbed,

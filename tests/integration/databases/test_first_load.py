@@ -248,7 +248,7 @@ def test_mariadb_rows_and_their_later_changes(
         assert is_equal_to_source(tmp_path, database, url)
 
 
-@pytest.mark.parametrize("kind", ["pg", "my"])
+@pytest.mark.parametrize("kind", ["pg", pytest.param("my", marks=pytest.mark.variant)])
 def test_a_whole_database_while_it_changes(
     tmp_path: Path,
     testbed: Testbed,

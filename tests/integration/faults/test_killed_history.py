@@ -66,6 +66,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> list[Version]:
     return sorted(versions)
 
 
+@pytest.mark.variant
 def test_a_killed_job_leaves_the_versions_of_auto_cdc(harness: JobHarness, seed: int) -> None:
     random = Random(seed)
     events = random_events(random, 400, 0)

@@ -190,6 +190,7 @@ def test_the_job_goes_on_when_a_killed_broker_is_back(
         _end(job)
 
 
+@pytest.mark.variant
 def test_a_job_of_two_clusters_waits_for_the_one_that_was_killed(
     tmp_path: Path, kafka_broker: EmbeddedBroker, own_broker: EmbeddedBroker
 ) -> None:
@@ -211,6 +212,7 @@ def test_a_job_of_two_clusters_waits_for_the_one_that_was_killed(
         _end(job)
 
 
+@pytest.mark.variant
 def test_a_right_that_is_lost_stops_the_job_and_comes_back(
     watched: Watched, ingest_server: IngestServer
 ) -> None:

@@ -89,6 +89,7 @@ def test_no_broker_is_an_error_when_the_time_is_over() -> None:
     assert not isinstance(caught.value, WrongSourceError)
 
 
+@pytest.mark.variant
 def test_reading_goes_on_when_a_broker_comes_back(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path)
     with broker:

@@ -70,6 +70,7 @@ def test_a_checkpoint_of_sparks_source_goes_on(harness: JobHarness, is_done: boo
     assert progress["end_offsets"] == {"recorded": {"0": 7, "1": 7}}
 
 
+@pytest.mark.variant
 def test_topics_that_come_partitions_that_come_and_the_newest_first(harness: JobHarness) -> None:
     name = f"come-{uuid4().hex[:6]}"
     new_topic(harness.broker, name=f"{name}.a")
@@ -99,6 +100,7 @@ def test_topics_that_come_partitions_that_come_and_the_newest_first(harness: Job
     assert harness.rows()[5] == "five"
 
 
+@pytest.mark.variant
 def test_offsets_of_brokers_that_ask_for_a_login(secure_kafka: SecureKafka) -> None:
     topic = new_topic(secure_kafka.broker)
     produce(secure_kafka.broker, topic, [(None, b"v")], partition=0)

@@ -173,6 +173,7 @@ def test_epochs_of_one_message_grow_to_whole_transactions(bank: Bank) -> None:
     cutter.close()
 
 
+@pytest.mark.variant
 def test_the_cut_includes_messages_that_an_earlier_plan_read(bank: Bank) -> None:
     """An open transaction was read to its end, and the next plan's target lies within it."""
     bank.begin()

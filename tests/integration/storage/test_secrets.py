@@ -321,6 +321,7 @@ def test_keys_that_are_replaced_under_way_are_followed(
     assert_nobody_sees(secrets, result.output, harness.events_file)
 
 
+@pytest.mark.variant
 @pytest.mark.spark
 @pytest.mark.java
 def test_a_compaction_on_spark_reveals_no_secret(s3: S3Server, tmp_path: Path) -> None:

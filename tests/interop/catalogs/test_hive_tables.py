@@ -61,7 +61,7 @@ WITH_JAVA = pytest.mark.parametrize("metastore", ["3.1.3"], indirect=True)
 CHANGING = {"transient_lastDdlTime", "totalSize", "numFiles", "stream-app.catalog"}
 
 
-@pytest.fixture(scope="module", params=["3.1.3", "4.0.1"])
+@pytest.fixture(scope="module", params=[pytest.param("3.1.3", marks=pytest.mark.variant), "4.0.1"])
 def metastore(request: pytest.FixtureRequest) -> Iterator[HiveMetastore]:
     with closing(HiveMetastore(request.param)) as server:
         yield server

@@ -79,6 +79,7 @@ def row(key: int, value: str) -> tuple[str, Mapping[str, object]]:
     return "+I", {"id": key, "v": value}
 
 
+@pytest.mark.variant
 def test_we_and_java_write_a_table_by_its_login_alone(
     warehouse: RestWarehouse, s3: S3Server, java_on_s3: PaimonJava
 ) -> None:

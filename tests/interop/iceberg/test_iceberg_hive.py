@@ -127,6 +127,7 @@ def test_each_commit_moves_the_pointer(
     assert metadata_files(table) == ["v2.metadata.json", "v3.metadata.json"]
 
 
+@pytest.mark.variant
 @pytest.mark.spark
 @pytest.mark.skipif(bool(why_no_iceberg_in_spark()), reason=why_no_iceberg_in_spark() or "")
 def test_spark_finds_the_table_by_its_name(tmp_path: Path, metastore: HiveMetastore) -> None:

@@ -170,7 +170,11 @@ def deleted(cuts: list[str], folder: str) -> int:
     return sum(operation.startswith(f"delete /t/{folder}/") for operation in cuts)
 
 
-@pytest.mark.parametrize("options", [{}, KEEPS_CHANGELOGS], ids=["", "changelogs kept"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param({}, marks=pytest.mark.variant), KEEPS_CHANGELOGS],
+    ids=["", "changelogs kept"],
+)
 def test_a_power_cut_during_an_expiry_leaves_a_sound_table(options: dict[str, str]) -> None:
     expiry = partial(expire, num_max=2, num_min=2)
     cuts = sound_after_cuts_everywhere(a_table(options), expiry, expires=True)
@@ -189,7 +193,9 @@ def test_a_power_cut_while_a_tag_is_deleted_leaves_a_sound_table() -> None:
     assert deleted(cuts, "tag") >= 2
 
 
-@pytest.mark.parametrize("target", [{"snapshot": 5}, {"tag": "t4"}])
+@pytest.mark.parametrize(
+    "target", [{"snapshot": 5}, pytest.param({"tag": "t4"}, marks=pytest.mark.variant)]
+)
 def test_a_power_cut_during_a_rollback_leaves_a_sound_table(target: dict[str, Any]) -> None:
     table = a_table({} if "snapshot" in target else KEEPS_CHANGELOGS)
     if "tag" in target:

@@ -76,6 +76,7 @@ def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, follower: Ac
     return f"{followed}, {'expired' if expirer.error is None else 'not expired'}"
 
 
+@pytest.mark.variant
 def test_a_follower_beside_an_expiry_gets_every_change_or_is_refused(story: Story) -> None:
     actors = [Actor(story.again(), work) for work in (expire_to, follow)]
     for actor in actors:

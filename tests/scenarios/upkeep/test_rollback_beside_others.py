@@ -102,7 +102,7 @@ def test_a_rollback_beside_an_expiry_or_a_new_tag_keeps_versions_whole(
     assert {"done, refused", "refused, done"} <= outcome_counts.keys()
 
 
-@pytest.mark.parametrize("other", [expire_to, give_tag])
+@pytest.mark.parametrize("other", [pytest.param(expire_to, marks=pytest.mark.variant), give_tag])
 def test_a_killed_rollback_is_finished_or_does_not_stop_others(
     story: Story, other: Callable[[FileStoreTable], Any]
 ) -> None:

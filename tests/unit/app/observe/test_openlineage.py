@@ -159,6 +159,7 @@ def test_an_error_is_the_run_s_end_and_shows_no_secret(
     assert "the disk of **** is full" in message
 
 
+@pytest.mark.variant
 def test_a_service_that_is_away_is_reported_once_and_changes_nothing(
     job: TableJob, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -147,6 +147,7 @@ def ranges_of_a_topic(draw: st.DrawFn) -> tuple[list[list[pa.RecordBatch]], list
     return draw(st.permutations(tasks)), messages
 
 
+@pytest.mark.variant
 @settings(deadline=None, max_examples=60)
 @given(ranges_of_a_topic(), st.integers(1, 2_000))
 @pytest.mark.slow
