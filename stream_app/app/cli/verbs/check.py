@@ -152,15 +152,15 @@ def _check_table(
         table = open_named_job_table(args.table, job_tables, str(args.conf))
     check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
     source_config, table_config = compared_topics(args, table, job_tables)
-    topic_check = TopicCheck(path=table.location, table=table)
     if source_config is None:
-        return _print_check(args, topic_check, progress)
+        return _print_check(args, TopicCheck(path=table.location, table=table), progress)
     with scratch_folder("check") as folder:
         comparison = Comparison(folder, progress, loaded_tables(job_tables))
-        topic_check.compared_table = comparison.add(
+        compared_table = comparison.add(
             table, source_config, table_config, source_filter_of(job_tables)
         )
         comparison.read(recorded_splitter(job_tables, table))
+        topic_check = TopicCheck(path=table.location, table=table, compared_table=compared_table)
         code = _print_check(args, topic_check, progress)
     if job_tables is not None:
         print_warnings(args, warnings_of(job_tables), table.label)
