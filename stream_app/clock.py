@@ -51,10 +51,10 @@ def wall_clock_ms(time_ms: int, zone: tzinfo | None = None) -> int:
     return time_ms + int(offset.total_seconds() * 1000)
 
 
-def utc_ms(local_ms: int) -> int:
+def utc_ms(local_time_ms: int) -> int:
     """Return the instant at which this machine's wall clock shows a time, in ms since 1970."""
-    local_time = datetime.fromtimestamp(local_ms // 1000, UTC).replace(tzinfo=None)
-    return int(local_time.astimezone().timestamp()) * 1000 + local_ms % 1000
+    local_time = datetime.fromtimestamp(local_time_ms // 1000, UTC).replace(tzinfo=None)
+    return int(local_time.astimezone().timestamp()) * 1000 + local_time_ms % 1000
 
 
 def utc_text(time_ms: int, zone: str = "Z") -> str:

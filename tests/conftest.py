@@ -24,6 +24,7 @@ from tests.support.servers.hdfs_cluster import hdfs, hdfs_session
 from tests.support.servers.http_receiver import receiver
 from tests.support.servers.rest_server import RestServer
 from tests.support.servers.s3_server import s3, s3_session
+from tests.support.suite.samples import further_cases
 from tests.support.suite.shares_of_work import (
     pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
@@ -62,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # A busy machine makes no example wrong.
-    examples = 100 if config.getoption("thorough") else 50
+    examples = 100 if config.getoption("thorough") else 25
     settings.register_profile("stream_app", deadline=None, max_examples=examples)
     settings.load_profile("stream_app")
     seed_text = os.environ.get(SEED_VARIABLE) or "1"
@@ -74,11 +75,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the variants out unless all are wanted."""
+    """Leave the variants and further cases of costly tests out unless all are wanted."""
     if not config.getoption("thorough"):
-        variants = [item for item in items if item.get_closest_marker("variant")]
-        config.hook.pytest_deselected(items=variants)
-        items[:] = [item for item in items if not item.get_closest_marker("variant")]
+        variants = {item for item in items if item.get_closest_marker("variant")}
+        other_items = [item for item in items if item not in variants]
+        left_out = variants.union(further_cases(other_items, config.stash[SEED]))
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:

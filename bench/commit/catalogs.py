@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from bench.commit import iceberg
 from bench.commit.commits import CommitLoad, CountedFileIO, costs, new_table
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import SystemClock
 from stream_app.table.file_store_table import FileStoreTable
@@ -73,7 +73,7 @@ def tables(
     """Return a table at a path, and a table with the same schema in each catalog, by label."""
     tables_by_label = {PATH: plain}
     for label, options in catalog_options.items():
-        catalog = catalog_of(options, SystemClock())
+        catalog = open_catalog(options, SystemClock())
         identifier = Identifier("bench", name)
         tables_by_label[label] = create_or_open_in_catalog(
             catalog, identifier, plain.schema, SystemClock()

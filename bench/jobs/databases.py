@@ -147,18 +147,18 @@ class DatabaseJob:
         checkpoint = JobFolder(str(self.folder / "checkpoint"), LocalFileIO())
         state = JobStateFile(checkpoint)
 
-        def feed_of(name: str, table: FileStoreTable) -> TableFeed:
+        def make_feed(name: str, table: FileStoreTable) -> TableFeed:
             return TableFeed(
                 name=name,
                 table_job=TableJob(table, CompactHere),
-                pipeline_of=lambda table: job_pipeline(database, table),
+                make_pipeline=lambda table: job_pipeline(database, table),
                 quarantine_writer=QuarantineWriter(None, 0),
                 listener=SilentListener(),
             )
 
         database_tables = DatabaseTables(
             job_tables=database, state_file=state, clock=SystemClock(),
-            feed_of=feed_of, write_unassigned=lambda *_: None,
+            make_feed=make_feed, write_unassigned=lambda *_: None,
         )  # fmt: skip
         feeds = list(database_tables.create(self._messages(range(self.tables), 1)).feeds)
         tables = IndependentTables(

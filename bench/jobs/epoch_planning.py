@@ -27,7 +27,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from bench.jobs.spark_baseline import bench_session
 from bench.process_time import ProcessorMeter
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.table_setup.job_folder_access import spark_folder_settings
+from stream_app.app.opening.job_folder_access import spark_folder_settings
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
@@ -35,7 +35,7 @@ from stream_app.clock import SystemClock
 from stream_app.epochs.stream.epoch_pace import FixedPace
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.librdkafka import library
+from stream_app.kafka.librdkafka import load_librdkafka
 from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_client import OffsetClient, OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
@@ -51,7 +51,7 @@ Stop = Callable[[], object]
 
 
 def offsets_of(bootstrap: str, topic: str) -> OffsetClient:
-    options = client_options(bootstrap, {}, library().features).options
+    options = client_options(bootstrap, {}, load_librdkafka().features).options
     return OffsetClient(options, topics=(topic,))
 
 

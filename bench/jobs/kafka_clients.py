@@ -26,7 +26,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.librdkafka import library
+from stream_app.kafka.librdkafka import load_librdkafka
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import BATCH_MESSAGES, RangeReader, ReaderSettings
 
@@ -69,7 +69,7 @@ def fill(broker: EmbeddedBroker, messages: int) -> None:
 
 
 def arms_of(bootstrap: str, messages: int) -> dict[str, Callable[[], None]]:
-    options = client_options(bootstrap, {}, library().features).options
+    options = client_options(bootstrap, {}, load_librdkafka().features).options
     reader = RangeReader(ReaderSettings(client_settings=tuple(options.items())))
 
     def native() -> None:

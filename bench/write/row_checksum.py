@@ -28,7 +28,7 @@ from stream_app.format.row_hash.row_texts import row_texts
 from stream_app.model.options.write_options import ROW_CHECKSUM
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
-from stream_app.table.versions.index_manifests import NO_BASIS
+from stream_app.table.versions.bucket_basis import NO_BASIS
 from tests.support.files.flushed_files import flushed_files
 
 MESSAGES = 250_000

@@ -166,7 +166,7 @@ def run(writer: MergeTreeWriter, batches: Iterator[pa.RecordBatch]) -> None:
     writer.prepare_commit()
 
 
-def peak_of(case: Case, layout: KeyValueLayout, rows: int, limit: int) -> tuple[int, int]:
+def measure_peak(case: Case, layout: KeyValueLayout, rows: int, limit: int) -> tuple[int, int]:
     """Return the peak memory of Arrow and of NumPy, in bytes."""
     pool = pa.proxy_memory_pool(pa.default_memory_pool())
     default_pool = pa.default_memory_pool()
@@ -190,7 +190,7 @@ def measure(case: Case, rows: int, given_limit: int, *, profile: bool = False) -
     """Print the line of a case, and return the peak of Arrow's memory ÷ the limit."""
     layout = layout_of(case)
     limit = int(given_limit * case.limit_share)
-    arrow_peak, numpy_peak = peak_of(case, layout, rows, limit)
+    arrow_peak, numpy_peak = measure_peak(case, layout, rows, limit)
     batches = list(arriving_batches(case, layout, rows))
     size = sum(batch.nbytes for batch in batches)
     buffer_s, flush_s = (
@@ -226,7 +226,7 @@ def main() -> None:
     parser.add_argument("--case", choices=[case.name for case in CASES])
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
-    peak_of(CASES[0], layout_of(CASES[0]), 10, 1000)  # late imports do not count
+    measure_peak(CASES[0], layout_of(CASES[0]), 10, 1000)  # late imports do not count
     for case in CASES:
         if options.case in (None, case.name):
             rows = options.rows // 10 if case.value_bytes > 1000 else options.rows

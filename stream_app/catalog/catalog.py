@@ -25,7 +25,7 @@ class CatalogTable:
     Attributes:
         location: the table's folder.
         file_io_options: options of the file system, such as ``s3.endpoint``.
-        option_source: renews options that expire; None: they do not expire.
+        option_source: renews options that expire; None if they do not expire.
     """
 
     location: str

@@ -109,17 +109,17 @@ class NoCatalog:
         snapshot: Snapshot,
         _read_partition_statistics: PartitionStatisticsReader,
     ) -> bool:
-        """See `CatalogEnvironment.publish_snapshot`."""
+        """Create the snapshot's file, which fails if another process has created it."""
         return snapshots.publish(snapshot)
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, _changes: Sequence[SchemaChange]
     ) -> TableSchema | None:
-        """See `CatalogEnvironment.publish_schema`."""
+        """Create the schema's file; None if another process has created it."""
         return schema if schemas.create(schema) else None
 
     def add_partitions(self, _partitions: Sequence[CatalogPartition]) -> None:
-        """See `CatalogEnvironment.add_partitions`."""
+        """Do nothing, because no catalog lists partitions."""
 
 
 NO_CATALOG = NoCatalog()
@@ -150,7 +150,7 @@ class LockedEnvironment:
     """The environment of a catalog that keeps names and locks, while versions are files.
 
     Attributes:
-        lock: the catalog's lock; None: commits rely on the file system, as on a local disk.
+        lock: the catalog's lock; None if commits rely on the file system, as on a local disk.
         partition_register: the catalog's list of partitions; None without one.
     """
 
@@ -166,14 +166,14 @@ class LockedEnvironment:
         snapshot: Snapshot,
         _read_partition_statistics: PartitionStatisticsReader,
     ) -> bool:
-        """See `CatalogEnvironment.publish_snapshot`."""
+        """Create the snapshot's file while holding the catalog's lock, if there is one."""
         with nullcontext() if self.lock is None else self.lock.hold(self.identifier):
             return snapshots.publish(snapshot)
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
     ) -> TableSchema | None:
-        """See `CatalogEnvironment.publish_schema`."""
+        """Create the schema's file and update the catalog's entry, under the lock."""
         with nullcontext() if self.lock is None else self.lock.hold(self.identifier):
             if not schemas.create(schema):
                 return None
@@ -188,7 +188,7 @@ class LockedEnvironment:
             return schemas.create(schema)
 
     def add_partitions(self, partitions: Sequence[CatalogPartition]) -> None:
-        """See `CatalogEnvironment.add_partitions`."""
+        """Add partitions, if the catalog lists partitions."""
         if self.partition_register is not None:
             self.partition_register.add_partitions(self.identifier, partitions)
 

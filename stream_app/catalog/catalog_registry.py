@@ -45,8 +45,8 @@ from stream_app.fileio.store_registry import options_of_stores, store_of
 from stream_app.network.jdbc import parse_jdbc_url
 
 
-def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "catalog") -> Catalog:
-    """Make a catalog from its options.
+def open_catalog(options: Mapping[str, str], clock: Clock, *, section: str = "catalog") -> Catalog:
+    """Open a catalog by its options.
 
     Args:
         options: the options of the catalog, and of the file system of its tables.

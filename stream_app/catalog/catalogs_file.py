@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from stream_app.catalog.catalog import Catalog
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
@@ -38,7 +38,7 @@ def catalog_of_name(name: str, clock: Clock, environ: Mapping[str, str]) -> Cata
 
     Raises:
         UsageError: the file is missing or wrong, or has no such catalog.
-        StorageError, NoAccessError: as `catalog_of`.
+        StorageError, NoAccessError: as `open_catalog`.
     """
     path = Path(environ.get(CATALOGS_VARIABLE) or CATALOGS_FILE)
     try:
@@ -65,7 +65,7 @@ def catalog_of_name(name: str, clock: Clock, environ: Mapping[str, str]) -> Cata
             fix=f"name one of {', '.join(catalogs)}" if catalogs else f"add a table [{name}]",
         )
     texts = {key: _resolve(key, value, str(path), environ) for key, value in _flatten(options, "")}
-    return catalog_of(texts, clock, section=name)
+    return open_catalog(texts, clock, section=name)
 
 
 def secret_by_reference(key: str, value: str, environ: Mapping[str, str]) -> str:

@@ -33,16 +33,16 @@ class FileSystemCatalog(Catalog):
 
     @property
     def label(self) -> str:
-        """See `Catalog.label`; the path of the warehouse."""
+        """The path of the warehouse."""
         return self.warehouse
 
     @property
     def owner(self) -> str:
-        """See `Catalog.owner`; always empty, because paths open its tables too."""
+        """Always empty, because tables can also be opened by their paths."""
         return ""
 
     def list_databases(self) -> list[str]:
-        """See `Catalog.list_databases`; a database is a folder that ends in ``.db``."""
+        """Return the names of the folders that end in ``.db``, without this suffix."""
         warehouse, file_io = file_io_of(self.warehouse, self.file_io_options)
         return sorted(
             status.name.removesuffix(_SUFFIX)
@@ -51,7 +51,7 @@ class FileSystemCatalog(Catalog):
         )
 
     def list_tables(self, database: str) -> list[str]:
-        """See `Catalog.list_tables`; a table is a folder with a schema."""
+        """Return the names of the database's folders that have a schema."""
         warehouse, file_io = file_io_of(self.warehouse, self.file_io_options)
         folder = f"{warehouse}/{database}{_SUFFIX}"
         return sorted(
@@ -61,10 +61,10 @@ class FileSystemCatalog(Catalog):
         )
 
     def create_database(self, database: str) -> None:
-        """See `Catalog.create_database`; a folder appears with its first table."""
+        """Do nothing, because the folder appears with its first table."""
 
     def table(self, identifier: Identifier) -> CatalogTable:
-        """See `Catalog.table`; it does not check that the table exists."""
+        """Return the path of a table, without a check that the table exists."""
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
             catalog_environment=NO_CATALOG,
@@ -72,7 +72,7 @@ class FileSystemCatalog(Catalog):
         )
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
-        """See `Catalog.create_table`."""
+        """Create the first schema, if the file system can create a file atomically."""
         path, file_io = file_io_of(table_folder(self.warehouse, identifier), self.file_io_options)
         file_io.check_atomic_create(path)
         return SchemaManager(file_io, path).create(schema)

@@ -1,4 +1,4 @@
-"""The input and output of every message format: messages in, row changes and bad records out.
+"""The input and the output of a message format: messages, changes of rows, and bad records.
 
 All formats of `cdc` use it, and so do the Spark stages that call them. It only defines values; the
 formats read the messages.

@@ -59,7 +59,7 @@ class DriftReaction(enum.Enum):
 
 
 _REFUSING_REACTIONS = (DriftReaction.STOP, DriftReaction.QUARANTINE)
-"""A tuple, because the hash of an enum's member is a call of Python code."""
+"""The reactions that refuse a record; a tuple, because hashing an enum's member is slow."""
 NARROWED_REACTIONS = tuple(
     reaction.value for reaction in DriftReaction if reaction is not DriftReaction.EVOLVE
 )

@@ -18,7 +18,7 @@ from stream_app.cdc.columns.nesting_limit import NESTING_MAX, nests_too_deeply
 from stream_app.cdc.rows.record_images import Cell, Image
 
 _json_text = json.JSONEncoder(ensure_ascii=False).encode
-"""`json.dumps` would make an encoder for each text."""
+"""Encodes a value as JSON; `json.dumps` would make an encoder for each text."""
 
 
 class JsonNumber(str):

@@ -17,7 +17,7 @@ from stream_app.errors import CheckpointError
 
 _LOG = logging.getLogger(__name__)
 _FINAL_NAME = re.compile(r"\.(\d+(?:\.\w+)?|metadata)\.crc")
-"""Excludes checksums of unfinished files, which precede their file."""
+"""The names of finished files' checksums; that of an unfinished file precedes its file."""
 
 
 def check_whole(checkpoint: Path) -> None:

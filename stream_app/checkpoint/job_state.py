@@ -257,7 +257,10 @@ def _decode(checkpoint: JobFolder, document: Any) -> JobState:
                 topic_ids=dict(document["topic_ids"]),
                 epoch=int(document["epoch"]),
                 newest_epochs=dict(document["newest"]),
-                held_tables={name: _held_table(held) for name, held in document["held"].items()},
+                held_tables={
+                    name: _held_table(held_document)
+                    for name, held_document in document["held"].items()
+                },
                 source_tables={
                     name: {topic: list(names) for topic, names in topics.items()}
                     for name, topics in document["source_tables"].items()

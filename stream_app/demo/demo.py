@@ -256,8 +256,8 @@ class _Demo:
         Raises:
             StreamAppError: nothing has happened for `_PROGRESS_WAIT_MAX_S`.
         """
-        progress, progress_s = (0, 0, 0), self._clock.steady_seconds()
-        line_s = progress_s
+        progress, progress_at_s = (0, 0, 0), self._clock.steady_seconds()
+        line_at_s = progress_at_s
         self._state.wait_until(goal)
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while not is_reached():
@@ -266,12 +266,12 @@ class _Demo:
                 live.update(live_panel(self._state))
                 now_s, previous_progress = self._clock.steady_seconds(), progress
                 progress = (self._state.sent_count, self._snapshot_count(), self._job.output_bytes)
-                progress_s = now_s if progress != previous_progress else progress_s
-                if not self._console.is_terminal and now_s - line_s > _LINE_INTERVAL_S:
-                    line_s = now_s  # the panel moves only on a terminal
+                progress_at_s = now_s if progress != previous_progress else progress_at_s
+                if not self._console.is_terminal and now_s - line_at_s > _LINE_INTERVAL_S:
+                    line_at_s = now_s  # the panel moves only on a terminal
                     count = self._state.newest_table.message_count
                     self._say(f"{goal}: {progress[0]:,} sent, {count:,} in the tables")
-                if now_s - progress_s > _PROGRESS_WAIT_MAX_S:
+                if now_s - progress_at_s > _PROGRESS_WAIT_MAX_S:
                     raise StreamAppError(
                         f"the demo waited {goal}, and nothing happened for "
                         f"{_PROGRESS_WAIT_MAX_S} s",

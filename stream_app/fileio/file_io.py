@@ -40,13 +40,13 @@ class FileStatus:
     Attributes:
         name: the name without the folder.
         size: the size in bytes; 0 for a folder.
-        modified_ms: the time of the last write, in ms since 1970 in UTC; 0 for a folder whose
-            time the file system does not record.
+        modification_time_ms: the time of the last write, in ms since 1970 in UTC; 0 for a folder
+            whose time the file system does not record.
     """
 
     name: str
     size: int
-    modified_ms: int
+    modification_time_ms: int
     is_folder: bool
 
 

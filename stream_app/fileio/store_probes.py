@@ -33,7 +33,9 @@ def store_now_ms(file_io: FileIO, folder: str) -> int:
     try:
         file_io.write_bytes(path, b"")
         times_ms = [
-            status.modified_ms for status in file_io.list_status(folder) if status.name == name
+            status.modification_time_ms
+            for status in file_io.list_status(folder)
+            if status.name == name
         ]
     finally:
         file_io.delete(path)

@@ -10,7 +10,7 @@ need:
 * Packages: an extra in `pyproject.toml`.
 * Jars with which Spark accesses it: `HADOOP_SETS` in `app.launch.jar_sets`.
 
-Its schemes leave `_UNSUPPORTED`, which explains schemes without a store.
+`_UNSUPPORTED` explains the schemes that have no store. Remove the schemes of the new store there.
 
 Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 """
@@ -58,7 +58,7 @@ def file_io_of(
         location: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
         options: the options of stores, such as ``s3.endpoint`` and ``hadoop.*``; AWS's variables
             fill in for ``s3.*``.
-        option_source: renews options that expire; None: they do not expire.
+        option_source: renews options that expire; None if they do not expire.
         stores: the declared stores.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.versions.numbered_files import hint_of
+from stream_app.filestore.versions.numbered_files import read_hint
 from stream_app.format.iceberg.manifests import (
     ManifestKind,
     decode_iceberg_manifest,
@@ -109,7 +109,7 @@ class IcebergFiles:
 
     def latest_version(self) -> int | None:
         """Return the number in the hint, or else the greatest; None before any publication."""
-        version = hint_of(self.file_io, self._hint)
+        version = read_hint(self.file_io, self._hint)
         if version is not None:
             return version
         names = self.file_io.list_names(self.folder)
@@ -149,7 +149,7 @@ class IcebergFiles:
         is_new = self.file_io.create_if_absent(
             self.version_path(version), encode_metadata(metadata)
         )
-        if is_new or (hint_of(self.file_io, self._hint) or 0) < version:
+        if is_new or (read_hint(self.file_io, self._hint) or 0) < version:
             self.file_io.overwrite(self._hint, str(version).encode())
         return is_new
 

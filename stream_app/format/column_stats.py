@@ -77,7 +77,7 @@ class ColumnStats:
 
     Attributes:
         minimum, maximum: bounds of all values, in the convention of `binary_row`.
-        null_count: the number of nulls; None: the column has no statistics.
+        null_count: the number of nulls; None if the column has no statistics.
     """
 
     minimum: object = None

@@ -50,7 +50,7 @@ MAGIC_64 = struct.pack("<I", 1_681_511_377)
 """The number with which a 64-bit vector begins, after its size."""
 _WORD = 4
 _FRAME_BYTES = 2 * _WORD
-"""Size and CRC, which enclose magic number and bitmap."""
+"""The bytes of the size and the CRC, which enclose the magic number and the bitmap."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[JsonObject, str], Any]]] = {
 """Key in the file → the attribute of `Snapshot`, and the function that reads the value; in the
 file's order."""
 _KNOWN = frozenset(_FIELDS) | {"version", "tagCreateTime", "tagTimeRetained", "logOffsets"}
-"""Paimon 1.0 dropped the last key, which belonged to log systems."""
+"""The known keys of the file. Paimon 1.0 dropped the last one, which belonged to log systems."""
 
 
 def decode_tag(name: str, data: bytes) -> Tag:

@@ -102,7 +102,7 @@ GONE_CODES = {
     KafkaCode.UNKNOWN_TOPIC_OR_PART,
     KafkaCode.UNKNOWN_TOPIC_ID,
 }
-"""No broker knows the partition."""
+"""The codes of a partition that no broker knows."""
 
 
 def refused_login_error(text: str, where: str, hosts_text: str) -> WrongSourceError:
@@ -212,7 +212,7 @@ class Library:
 
 
 @cache
-def library() -> Library:
+def load_librdkafka() -> Library:
     """Return the library, loaded once for this process and its forks."""
     return Library()
 
@@ -229,7 +229,7 @@ class KafkaClient:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         try:
-            self._library = library()
+            self._library = load_librdkafka()
         except LibraryMissingError as error:
             raise UsageError(
                 f"librdkafka of confluent-kafka cannot be used: {error}",

@@ -26,7 +26,7 @@ WORD = 8
 """The number of bytes of an address, and of an offset."""
 _INT32S_IN_WORD = 2
 _STRETCH_GAP_BYTES = 64 << 10
-"""Cells further apart are in different stretches: Arrow allocates by the length of a stretch."""
+"""The maximum gap between cells of a stretch: Arrow allocates by the length of a stretch."""
 _MILLI_MICROS = 1000
 
 

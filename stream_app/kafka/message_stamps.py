@@ -19,12 +19,15 @@ from functools import cache
 import numpy as np
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.kafka.librdkafka import library
+from stream_app.kafka.librdkafka import load_librdkafka
 from stream_app.kafka.message_columns import words_of
 
 _LOG = logging.getLogger(__name__)
 _PROBE_WORDS = 512
-"""More than librdkafka allocates for a message with all that belongs to it."""
+"""The number of words of the memory that is passed to the function.
+
+librdkafka allocates less for a message with all that belongs to it.
+"""
 
 Timestamps = Callable[[Int64s], Int64s]
 """Addresses of messages without an error [n] → milliseconds since 1970 [n]; -1 without one."""
@@ -59,7 +62,7 @@ class TimestampReader:
 
 def timestamp_reader() -> TimestampReader:
     """Return the timestamps' reader of a new `RangeReader`; librdkafka must be installed."""
-    return TimestampReader(library().timestamps, _library_word())
+    return TimestampReader(load_librdkafka().timestamps, _library_word())
 
 
 def stamp_word(by_calls: Timestamps) -> int | None:
@@ -75,4 +78,4 @@ def stamp_word(by_calls: Timestamps) -> int | None:
 
 @cache
 def _library_word() -> int | None:
-    return stamp_word(library().timestamps)
+    return stamp_word(load_librdkafka().timestamps)

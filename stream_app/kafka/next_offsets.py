@@ -49,12 +49,12 @@ def first_offsets(
     named_partitions, existing_partitions = _partitions_of(offsets), _partitions_of(newest_offsets)
     if named_partitions != existing_partitions:
         problems = [
-            f"{topic}/{partition} is not there"
-            for topic, partition in sorted(named_partitions - existing_partitions)
+            f"{topic}/{partition_text} is not there"
+            for topic, partition_text in sorted(named_partitions - existing_partitions)
         ]
         problems += [
-            f"{topic}/{partition} is not named"
-            for topic, partition in sorted(existing_partitions - named_partitions)
+            f"{topic}/{partition_text} is not named"
+            for topic, partition_text in sorted(existing_partitions - named_partitions)
         ]
         raise WrongSourceError(
             f"the starting offsets do not fit the topics: {', '.join(problems)}",
@@ -63,11 +63,11 @@ def first_offsets(
         )
     return {
         topic: {
-            partition: {
-                _OLDEST: oldest_offsets[topic].get(partition, 0),
-                _NEWEST: newest_offsets[topic][partition],
+            partition_text: {
+                _OLDEST: oldest_offsets[topic].get(partition_text, 0),
+                _NEWEST: newest_offsets[topic][partition_text],
             }.get(offset, offset)
-            for partition, offset in topic_offsets.items()
+            for partition_text, offset in topic_offsets.items()
         }
         for topic, topic_offsets in offsets.items()
     }
@@ -84,23 +84,24 @@ def next_end(start_offsets: Offsets, newest_offsets: Offsets, limit: int | None)
             have; None means no limit.
     """
     sizes = {
-        (topic, partition): max(0, end - _start(start_offsets, topic, partition))
+        (topic, partition_text): max(0, end - _start(start_offsets, topic, partition_text))
         for topic, topic_offsets in newest_offsets.items()
-        for partition, end in topic_offsets.items()
+        for partition_text, end in topic_offsets.items()
     }
     total = sum(sizes.values())
     if limit is None or total <= limit:
         return newest_offsets
 
-    def end_of(topic: str, partition: str, end: int) -> int:
-        share = limit * (sizes[topic, partition] / total)
+    def end_of(topic: str, partition_text: str, end: int) -> int:
+        share = limit * (sizes[topic, partition_text] / total)
         # Each partition gets at least one message, so that none starves.
         count = math.ceil(share) if share < 1 else math.floor(share)
-        return min(end, _start(start_offsets, topic, partition) + count)
+        return min(end, _start(start_offsets, topic, partition_text) + count)
 
     return {
         topic: {
-            partition: end_of(topic, partition, end) for partition, end in topic_offsets.items()
+            partition_text: end_of(topic, partition_text, end)
+            for partition_text, end in topic_offsets.items()
         }
         for topic, topic_offsets in newest_offsets.items()
     }
@@ -113,22 +114,26 @@ def vanished_partitions(start_offsets: Offsets, newest_offsets: Offsets) -> list
     """
     problems = []
     for topic, topic_offsets in sorted(start_offsets.items()):
-        for partition, offset in sorted(topic_offsets.items()):
-            end = newest_offsets.get(topic, {}).get(partition)
+        for partition_text, offset in sorted(topic_offsets.items()):
+            end = newest_offsets.get(topic, {}).get(partition_text)
             if end is None:
-                problems.append(f"{topic}/{partition} was read up to offset {offset} and is gone")
+                problems.append(
+                    f"{topic}/{partition_text} was read up to offset {offset} and is gone"
+                )
             elif end < offset:
-                problems.append(f"{topic}/{partition} ends at {end}, and was read up to {offset}")
+                problems.append(
+                    f"{topic}/{partition_text} ends at {end}, and was read up to {offset}"
+                )
     return problems
 
 
-def _start(start_offsets: Offsets, topic: str, partition: str) -> int:
-    return start_offsets.get(topic, {}).get(partition, 0)
+def _start(start_offsets: Offsets, topic: str, partition_text: str) -> int:
+    return start_offsets.get(topic, {}).get(partition_text, 0)
 
 
 def _partitions_of(offsets: Mapping[str, Mapping[str, int]]) -> set[tuple[str, str]]:
     return {
-        (topic, partition)
+        (topic, partition_text)
         for topic, topic_offsets in offsets.items()
-        for partition in topic_offsets
+        for partition_text in topic_offsets
     }

@@ -27,7 +27,7 @@ from stream_app.kafka.librdkafka import (
     KafkaCode,
     Library,
     forbidden_read_error,
-    library,
+    load_librdkafka,
     refused_login_error,
 )
 from stream_app.kafka.offset_ranges import KafkaPartition
@@ -225,8 +225,8 @@ class OffsetClient:
         offsets: dict[str, dict[str, int]] = {}
         if not partitions:
             return offsets
-        with _partition_list(library(), partitions, end) as partition_list:
-            code = library().offsets_for_times(client.handle, partition_list, _ANSWER_MS)
+        with _partition_list(load_librdkafka(), partitions, end) as partition_list:
+            code = load_librdkafka().offsets_for_times(client.handle, partition_list, _ANSWER_MS)
             if code:
                 raise _NoAnswerError(client.text(code))
             answer = c.cast(partition_list, c.POINTER(_PartitionList)).contents
@@ -254,14 +254,16 @@ class OffsetClient:
 def _metadata(client: KafkaClient, *, has_all: bool) -> Iterator[Sequence[_Topic]]:
     """Fetch the metadata of all topics of the cluster, or of the topics that the client knows."""
     answer = c.c_void_p()
-    code = library().metadata(client.handle, int(has_all), None, c.byref(answer), _ANSWER_MS)
+    code = load_librdkafka().metadata(
+        client.handle, int(has_all), None, c.byref(answer), _ANSWER_MS
+    )
     if code:
         raise _NoAnswerError(client.text(code))
     try:
         metadata = c.cast(answer, c.POINTER(_ClusterMetadata)).contents
         yield [metadata.topics[index] for index in range(metadata.topic_cnt)]
     finally:
-        library().metadata_destroy(answer)
+        load_librdkafka().metadata_destroy(answer)
 
 
 @contextmanager

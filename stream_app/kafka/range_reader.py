@@ -86,14 +86,14 @@ class _Progress:
 
     Attributes:
         next_offset: the offset of the next message.
-        reached_s: when the reader reached this offset, in steady seconds.
+        reached_at_s: when the reader reached this offset, in steady seconds.
         is_at_end: whether the newest fetch found the partition's end at this offset.
         has_asked: whether the reader has asked the broker for the end at this offset.
     """
 
     offset_range: OffsetRange
     next_offset: int
-    reached_s: float
+    reached_at_s: float
     is_at_end: bool = False
     has_asked: bool = False
     has_restarted: bool = False
@@ -101,7 +101,7 @@ class _Progress:
 
     def advance(self, offset: int, now_s: float) -> None:
         if offset > self.next_offset:
-            self.next_offset, self.reached_s = offset, now_s
+            self.next_offset, self.reached_at_s = offset, now_s
             self.is_at_end = self.has_asked = self.has_restarted = False
 
 
@@ -188,7 +188,7 @@ class RangeReader:
                     self._batch_size = _next_size(self._batch_size, batch)
                     yield batch
                     # The time without progress excludes the consumer's work.
-                    progress.reached_s = self._clock.steady_seconds()
+                    progress.reached_at_s = self._clock.steady_seconds()
             else:
                 self._check_patience(progress)
 
@@ -306,7 +306,7 @@ class RangeReader:
             progress.last_error = text
             if code in LOGIN_CODES and not self._has_answered:
                 raise refused_login_error(text, str(progress.offset_range), "executors")
-        waited_s = self._clock.steady_seconds() - progress.reached_s
+        waited_s = self._clock.steady_seconds() - progress.reached_at_s
         fails_after_s = self.settings.fails_after_s
         if fails_after_s is not None and waited_s > fails_after_s:
             problem = f"Kafka delivered nothing for {waited_s:.0f} s"
@@ -375,11 +375,11 @@ def _next_size(batch_size: int, batch: pa.RecordBatch) -> int:
 def reader_of_process(settings: ReaderSettings) -> RangeReader:
     """Return the reader of this process for these settings, made at the first call."""
     # A client's threads do not survive a fork.
-    return _reader_of(os.getpid(), settings)
+    return _open_reader(os.getpid(), settings)
 
 
 @cache
-def _reader_of(process: int, settings: ReaderSettings) -> RangeReader:
+def _open_reader(process: int, settings: ReaderSettings) -> RangeReader:
     reader = RangeReader(settings)
 
     def close() -> None:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.schema_registry_port import SchemaHeaders
-from stream_app.kafka.librdkafka import library
+from stream_app.kafka.librdkafka import load_librdkafka
 from stream_app.kafka.message_columns import WORD, copy_cells
 
 
@@ -39,7 +39,9 @@ class HeaderMover:
         if self.headers is None:
             return messages
         lists: Int64s = np.zeros(len(pointers), np.int64)
-        codes = map(library().message_headers, pointers.tolist(), _addresses(lists).tolist())
+        codes = map(
+            load_librdkafka().message_headers, pointers.tolist(), _addresses(lists).tolist()
+        )
         deque(codes, maxlen=0)
         for column, name in (("key", self.headers.key), ("value", self.headers.value)):
             column_index = messages.schema.get_field_index(column)
@@ -63,7 +65,7 @@ def _header_values(lists: Int64s, name: bytes) -> pa.Array:
     indices = np.flatnonzero(lists)
     deque(
         map(
-            library().header_get_last,
+            load_librdkafka().header_get_last,
             lists[indices].tolist(),
             repeat(name),
             _addresses(values)[indices].tolist(),

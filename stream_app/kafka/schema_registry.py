@@ -48,10 +48,10 @@ _REFUSED_S = 10.0
 _REFUSED_MAX = 10_000
 """The most refused numbers that are remembered; beyond that the oldest is forgotten."""
 _SCHEMA_NUMBER_MAX = 2**31 - 1
-"""Registries count in Java's int."""
+"""The greatest number of a schema: registries count in Java's int."""
 _PAUSES_S = (0.2, 1.0, 3.0)
 _MISSING_CODES = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE, HTTPStatus.UNPROCESSABLE_ENTITY})
-"""The registry has looked for the number, and there is no schema of it."""
+"""The codes by which a registry answers that it has no schema of a number."""
 _LOGIN_CODES = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
 )
@@ -67,7 +67,7 @@ _RegistryValue = RegisteredSchema | int
 _RegistryValueT = TypeVar("_RegistryValueT", RegisteredSchema, int)
 _values: dict[tuple[SchemaRegistry, _SchemaId], _RegistryValue] = {}
 _refusals: dict[tuple[SchemaRegistry, _SchemaId], tuple[float, str]] = {}
-"""When and why a number's messages were refused, by the monotonic clock."""
+"""Registry and number of a schema → when, by the monotonic clock, and why it was refused."""
 _lock = threading.Lock()
 """The lock of both dictionaries; it is free while a registry is asked."""
 
@@ -81,8 +81,8 @@ class SchemaRegistry:
         user_info: the login as ``USER:PASSWORD``; empty without one.
         section: the section of the options that name the registry, for errors.
         id_kind: the kind of id that Apicurio's numbers are.
-        refused_s: seconds for which a number stays refused. Then it is requested again, because a
-            server may learn of a schema later than the producer.
+        refusal_period_s: seconds for which a number stays refused. Then it is requested again,
+            because a server may learn of a schema later than the producer.
         pauses_s: seconds before all servers are asked again, when none can answer for now.
     """
 
@@ -90,7 +90,7 @@ class SchemaRegistry:
     user_info: str = ""
     section: str = "debezium"
     id_kind: IdKind = IdKind.AUTO
-    refused_s: float = _REFUSED_S
+    refusal_period_s: float = _REFUSED_S
     pauses_s: tuple[float, ...] = _PAUSES_S
     clock: Clock = field(default_factory=SystemClock, compare=False)
 
@@ -125,7 +125,7 @@ class SchemaRegistry:
             known_value, refusal = _values.get(key), _refusals.get(key)
         if isinstance(known_value, value_type):
             return known_value
-        if refusal is not None and self.clock.steady_seconds() - refusal[0] < self.refused_s:
+        if refusal is not None and self.clock.steady_seconds() - refusal[0] < self.refusal_period_s:
             raise UnreadableRecordError(refusal[1])
         try:
             value = self._fetch(schema_id, ask)

@@ -57,7 +57,7 @@ class JoinedKafkaClient:
         return client.consume(name, partition, pointers, wait_ms=wait_ms)
 
     def release(self, pointers: list[int]) -> None:
-        """See `KafkaClient.release`; any client releases any message."""
+        """Release the messages by any client, because each releases any message."""
         next(iter(self._clients.values())).release(pointers)
 
     def known_start(self, topic: str, partition: int) -> int:
@@ -71,16 +71,16 @@ class JoinedKafkaClient:
         return client.watermarks(name, partition, timeout_ms=timeout_ms)
 
     def take_errors(self) -> Iterator[tuple[int, str]]:
-        """See `KafkaClient.take_errors`."""
+        """Yield the errors of the clients of all clusters."""
         for client in self._clients.values():
             yield from client.take_errors()
 
     def text(self, code: int) -> str:
-        """See `KafkaClient.text`."""
+        """Return the text by any client, because all have the same codes."""
         return next(iter(self._clients.values())).text(code)
 
     def close(self) -> None:
-        """See `KafkaClient.close`."""
+        """Close the clients of all clusters."""
         for client in self._clients.values():
             client.close()
         self._clients.clear()
@@ -122,7 +122,7 @@ class JoinedOffsetClient:
     clients: Mapping[str, OffsetClient]
 
     def offsets_at(self, end: OffsetEnd) -> Offsets:
-        """See `OffsetClient.offsets_at`."""
+        """Return the offsets in all clusters; the names of topics contain the cluster."""
         return {
             in_cluster(cluster, topic): topic_offsets
             for cluster, client in self.clients.items()
@@ -130,11 +130,11 @@ class JoinedOffsetClient:
         }
 
     def give_up(self) -> None:
-        """See `OffsetClient.give_up`."""
+        """Give up in all clusters."""
         for client in self.clients.values():
             client.give_up()
 
     def close(self) -> None:
-        """See `OffsetClient.close`."""
+        """Close the clients of all clusters."""
         for client in self.clients.values():
             client.close()

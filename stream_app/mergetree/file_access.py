@@ -100,8 +100,8 @@ class HiddenChanges(Protocol):
 
         Args:
             keys: distinct source keys.
-            start_min: the start before which a change may be absent, as its column's integer; None:
-                no change is absent.
+            start_min: the start before which a change may be absent, as its column's integer; None
+                if no change is absent.
         """
         ...
 

@@ -267,7 +267,7 @@ def last_of_key(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLay
     """Return the mask of rows, in key order, that are the last (newest) of their key.
 
     Args:
-        order: int64 [m], sorts the batch and may omit rows. None: the batch is in order.
+        order: int64 [m], sorts the batch and may omit rows. None if the batch is in order.
 
     Returns:
         bool [m], in that order.

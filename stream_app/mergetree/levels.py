@@ -24,8 +24,8 @@ from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
     """Return the sort key of level 0: the file with the largest sequence number comes first."""
-    created_ms = file.creation_time_ms or 0
-    return (-file.max_sequence_number, file.min_sequence_number, created_ms, file.file_name)
+    creation_time_ms = file.creation_time_ms or 0
+    return (-file.max_sequence_number, file.min_sequence_number, creation_time_ms, file.file_name)
 
 
 def files_of_runs(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:

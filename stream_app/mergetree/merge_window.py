@@ -25,7 +25,8 @@ class MergeWindow:
     Attributes:
         order: int64 [m], row numbers that sort the batch; fewer than all n if a merge drops rows.
             None if the batch is in order.
-        is_last: bool [m]; whether each row in order is the last of its key; None: unknown so far.
+        is_last: bool [m]; whether each row in order is the last of its key; None while that is
+            unknown.
     """
 
     batch: pa.RecordBatch

@@ -36,7 +36,7 @@ class RunOfFiles(Protocol):
         ...
 
     @property
-    def newest_ms(self) -> int | None:
+    def newest_time_ms(self) -> int | None:
         """The creation time of the newest file; None if no file has one."""
         ...
 
@@ -58,7 +58,7 @@ class SortedRun:
         return sum(file.row_count for file in self.files)
 
     @property
-    def newest_ms(self) -> int | None:
+    def newest_time_ms(self) -> int | None:
         """The newest creation time of the run's files; None if no file has one."""
         times_ms = (file.creation_time_ms for file in self.files)
         return max((time_ms for time_ms in times_ms if time_ms is not None), default=None)
@@ -73,7 +73,7 @@ class PackedRun:
 
     total_size: int
     row_count: int
-    newest_ms: int | None
+    newest_time_ms: int | None
     packed_files: bytes = field(repr=False)
 
     @property
@@ -84,7 +84,7 @@ class PackedRun:
 
 def packed_run(run: SortedRun) -> PackedRun:
     """Return the run in packed form."""
-    return PackedRun(run.total_size, run.row_count, run.newest_ms, pack_metadata(run.files))
+    return PackedRun(run.total_size, run.row_count, run.newest_time_ms, pack_metadata(run.files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ class LevelSortedRun:
         return self.run.row_count
 
     @property
-    def newest_ms(self) -> int | None:
+    def newest_time_ms(self) -> int | None:
         """The newest creation time of the run's files; None if no file has one."""
-        return self.run.newest_ms
+        return self.run.newest_time_ms
 
 
 def sorted_run(files: Iterable[DataFileMeta], key_of: KeyOrder) -> SortedRun:

@@ -16,13 +16,13 @@ class Consumer:
         consumer_id: the consumer's name, which ends the file's name.
         next_snapshot_id: the first snapshot that the consumer has not read yet, and that expiry
             must keep.
-        modified_ms: the time of its last progress, in ms since 1970 in UTC.
+        modification_time_ms: the time of its last progress, in ms since 1970 in UTC.
     """
 
     consumer_id: str
     next_snapshot_id: int
-    modified_ms: int
+    modification_time_ms: int
 
     def has_expired(self, now_ms: int, expiration_ms: int | None) -> bool:
         """Return whether the last progress is older than ``consumer.expiration-time``."""
-        return expiration_ms is not None and self.modified_ms < now_ms - expiration_ms
+        return expiration_ms is not None and self.modification_time_ms < now_ms - expiration_ms

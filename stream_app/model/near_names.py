@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection
 
 _SIMILARITY_MIN = 0.7
-"""The ratio of `difflib` from which on a known name is suggested."""
+"""The minimum ratio of `difflib` at which a known name is suggested."""
 
 
 def nearest_names(name: str, names: Collection[str], count: int = 1) -> list[str]:

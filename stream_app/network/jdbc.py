@@ -29,7 +29,7 @@ class JdbcUrl:
 
     Attributes:
         database: PostgreSQL's database with the schemas, MySQL's with the tables, SQLite's file.
-        answer_s: the seconds to wait for an answer of MySQL.
+        answer_timeout_s: the seconds to wait for an answer of MySQL.
     """
 
     driver: Driver
@@ -38,7 +38,7 @@ class JdbcUrl:
     database: str
     user: str = ""
     password: str = field(default="", repr=False)
-    answer_s: int = _TIMEOUT_S
+    answer_timeout_s: int = _TIMEOUT_S
 
     def __str__(self) -> str:
         authority = f"//{self.host}:{self.port}/" if self.host else ""
@@ -89,7 +89,7 @@ def _mysql(module: Any, url: JdbcUrl) -> Any:
     return module.connect(
         host=url.host, port=url.port, database=url.database, user=url.user or None,
         password=url.password or os.environ.get("MYSQL_PWD", ""), charset="utf8mb4",
-        autocommit=True, connect_timeout=_TIMEOUT_S, read_timeout=url.answer_s,
+        autocommit=True, connect_timeout=_TIMEOUT_S, read_timeout=url.answer_timeout_s,
         write_timeout=_TIMEOUT_S,
     )  # fmt: skip
 

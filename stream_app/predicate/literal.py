@@ -272,3 +272,13 @@ def _zone_nanos(zone: str | None, *, has_zone: bool) -> int:
         return 0
     minutes = int(zone[1:3]) * 60 + int(zone[4:])
     return (-minutes if zone[0] == "-" else minutes) * 60 * _NANOS_OF_SECOND
+
+
+def like_pattern(text: str) -> str:
+    """Return RE2's regular expression for a LIKE pattern."""
+    parts = []
+    for piece in re.finditer(r"\\?(.)", text, re.DOTALL):
+        # A backslash makes % and _ literal, so both characters together are not a wildcard.
+        wildcard = {"%": ".*", "_": "."}.get(piece[0])
+        parts.append(wildcard or re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", piece[1]))
+    return r"(?s)\A" + "".join(parts) + r"\z"

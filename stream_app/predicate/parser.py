@@ -25,7 +25,6 @@ local time zone may end with a zone (``Z``, ``+02:00``); without a zone it is in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -45,6 +44,7 @@ from stream_app.predicate.literal import (
     LiteralKind,
     comparison,
     fitted_literal,
+    like_pattern,
     literal_description,
 )
 from stream_app.predicate.predicate import (
@@ -72,7 +72,10 @@ _DEPTH_MAX = 50
 _INDEX_MAX = 1_000_000
 """The largest index of an element: Arrow adds it to offsets of 32 bits, without a check."""
 _TESTS_MAX = 1000
-"""Arrow recurses over a chain of AND or OR, and a chain of 10,000 overflows its stack."""
+"""The maximum number of comparisons, because Arrow recurses over a chain of AND or OR.
+
+A chain of 10,000 overflows its stack.
+"""
 
 
 def parse_predicate(
@@ -388,13 +391,3 @@ class _Parser(TokenCursor):
 
 def _unquote(text: str) -> str:
     return text[1:-1].replace("''", "'")
-
-
-def like_pattern(text: str) -> str:
-    """Return RE2's regular expression for a LIKE pattern."""
-    parts = []
-    for piece in re.finditer(r"\\?(.)", text, re.DOTALL):
-        # A backslash makes % and _ literal, so both characters together are not a wildcard.
-        wildcard = {"%": ".*", "_": "."}.get(piece[0])
-        parts.append(wildcard or re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", piece[1]))
-    return r"(?s)\A" + "".join(parts) + r"\z"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
 from stream_app.catalog.catalog_environment import NO_CATALOG
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.catalogs_file import catalog_of_name, split_table_name
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock, SystemClock
@@ -117,7 +117,7 @@ def open_named_table(
         if not (database and table):
             raise UsageError(f"{name!r} is not a name in a catalog", fix="write DATABASE.TABLE")
         options = {**(file_io_options or {}), **catalog}
-        return open_in_catalog(catalog_of(options, clock), Identifier(database, table), clock)
+        return open_in_catalog(open_catalog(options, clock), Identifier(database, table), clock)
     if (parts := split_table_name(name)) and not Path(name).exists():
         return open_in_catalog(catalog_of_name(parts[0], clock, os.environ), parts[1], clock)
     return open_file_store_table(name, clock, file_io_options=file_io_options)

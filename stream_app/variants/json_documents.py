@@ -100,7 +100,7 @@ def _encode_number(text: str) -> bytes:
     value = float(text)
     if math.isinf(value):
         raise ValueError(f"{text} is beyond every double")
-    return scalars.double(value)
+    return scalars.float64(value)
 
 
 def _refuse_constant(text: str) -> NoReturn:

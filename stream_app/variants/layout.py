@@ -21,7 +21,7 @@ VARIANT_TYPE = pa.struct(
 """A column of VARIANT in Arrow. In files, a shredded column has a third member, `typed_value`."""
 
 PRIMITIVE, SHORT_TEXT, OBJECT, ARRAY = range(4)
-"""The basic kinds."""
+"""The basic kinds of values."""
 NULL, TRUE, FALSE, INT1, INT2, INT4, INT8, DOUBLE, DECIMAL4, DECIMAL8, DECIMAL16 = range(11)
 DATE, TIMESTAMP, TIMESTAMP_NTZ, FLOAT, BINARY, LONG_TEXT = range(11, 17)
 UUID = 20
@@ -29,23 +29,23 @@ UUID = 20
 
 INTEGER_SIZES = {INT1: 1, INT2: 2, INT4: 4, INT8: 8}
 DECIMALS = {DECIMAL4: (4, 9), DECIMAL8: (8, 18), DECIMAL16: (16, 38)}
-"""The bytes of each kind of decimal, and the most digits of its values."""
+"""Each kind of decimal → the bytes and the maximum digits of its values."""
 SCALAR_SIZES = {
     **dict.fromkeys((NULL, TRUE, FALSE), 0),
     **INTEGER_SIZES,
     **{kind: 1 + size for kind, (size, _) in DECIMALS.items()},
     **{DOUBLE: 8, DATE: 4, TIMESTAMP: 8, TIMESTAMP_NTZ: 8, FLOAT: 4, UUID: 16},
 }
-"""The bytes after the first one; texts and bytes say their length themselves."""
+"""Kind of scalar → the bytes after the first one. Texts and binaries record their own length."""
 
 SHORT_TEXT_MAX = 63
 SMALL_COUNT_MAX = 255
-"""Containers of more members have a count of four bytes."""
+"""The maximum number of members that an object or an array counts in one byte, not in four."""
 ENCODING_VERSION = 1
 SIZE_MAX = 128 << 20
-"""Bytes of a value and of its metadata; readers refuse more."""
+"""The maximum bytes of a value, and of its metadata; readers refuse more."""
 VARIANT_NESTING_MAX = 200
-"""Levels of a value. Functions here call themselves at each level."""
+"""The maximum number of levels of a value, because functions recurse into each level."""
 
 
 def is_variant(data_type: pa.DataType) -> bool:

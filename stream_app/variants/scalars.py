@@ -43,12 +43,12 @@ def decimal(value: Decimal) -> bytes | None:
     return None
 
 
-def double(value: float) -> bytes:
+def float64(value: float) -> bytes:
     """Encode a 64-bit float."""
     return _primitive(layout.DOUBLE, struct.pack("<d", value))
 
 
-def single(value: float) -> bytes:
+def float32(value: float) -> bytes:
     """Encode a 32-bit float."""
     return _primitive(layout.FLOAT, struct.pack("<f", value))
 
@@ -61,7 +61,7 @@ def text(value: str) -> bytes:
     return _primitive(layout.LONG_TEXT, len(content).to_bytes(4, "little") + content)
 
 
-def data(value: bytes) -> bytes:
+def binary(value: bytes) -> bytes:
     """Encode bytes."""
     return _primitive(layout.BINARY, len(value).to_bytes(4, "little") + value)
 

@@ -131,13 +131,13 @@ def _scalar(value: Any, data_type: pa.DataType) -> bytes:  # noqa: C901, PLR0911
     if pa.types.is_decimal(data_type):
         return scalars.decimal(value) or b""
     if pa.types.is_float64(data_type):
-        return scalars.double(value)
+        return scalars.float64(value)
     if pa.types.is_float32(data_type):
-        return scalars.single(value)
+        return scalars.float32(value)
     if pa.types.is_string(data_type):
         return scalars.text(value)
     if pa.types.is_binary(data_type):
-        return scalars.data(value)
+        return scalars.binary(value)
     if pa.types.is_date32(data_type):
         return scalars.date(value)
     if pa.types.is_timestamp(data_type) and data_type.unit == "us":

@@ -154,7 +154,7 @@ def test_a_phone_scrolls_in_one_direction_only(page: Page, path: str) -> None:
     assert report.violations_count == 0, f"{path}: {report.generate_report()}"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.variant)])
 def test_assistive_technology_finds_what_it_needs(page: Page, scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     table = "/tables/shop.orders"
@@ -207,6 +207,7 @@ def test_an_open_page_shows_that_its_table_is_gone_and_back(page: Page, tmp_path
     expect(page.get_by_role("heading", name="LSM trees")).to_be_visible()
 
 
+@pytest.mark.variant
 def test_a_thousand_tables_are_searched_sorted_and_live(page: Page, tmp_path: Path) -> None:
     many_tables(tmp_path, 1000)
     page.goto("/")

@@ -156,8 +156,10 @@ class ClusterJob:
             assert sorted(row["v"] for kind, row in changes if kind in ("+I", "+U")) == sorted(
                 f"v{number}" for number in range(self.sent)
             )
-            left = sorted((row["id"], row["state"]) for kind, row in changes if kind == "-D")
-            assert left == (sorted(_moves(self.sent)) if name == "moved" else [])
+            deleted_rows = sorted(
+                (row["id"], row["state"]) for kind, row in changes if kind == "-D"
+            )
+            assert deleted_rows == (sorted(_moves(self.sent)) if name == "moved" else [])
 
 
 def _state(number: int) -> str:

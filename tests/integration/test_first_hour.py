@@ -63,6 +63,9 @@ def test_a_checksum_whose_file_is_gone_is_not_another_process(
         (source / f"{number}.jsonl").write_text(json.dumps(message) + "\n")
         result = ingest_server.run(conf)
         assert result.code == 0, result.output
-        for left in stale:
-            (tmp_path / "checkpoint" / left).write_bytes(b"crc\0\0\0\2\0")
-    assert all(f"{left}, a checksum whose file is gone" in result.output for left in stale)
+        for checksum_name in stale:
+            (tmp_path / "checkpoint" / checksum_name).write_bytes(b"crc\0\0\0\2\0")
+    assert all(
+        f"{checksum_name}, a checksum whose file is gone" in result.output
+        for checksum_name in stale
+    )

@@ -65,17 +65,17 @@ def test_both_judges_read_what_java_wrote_deleted_and_compacted(
     assert_both_read(paimon_java, pypaimon, table, rows)
 
     paimon_java.write(table, [("-D", rows[5])], identifier=2, options=only_level0)
-    left = rows[:5] + rows[6:]
-    assert_both_read(paimon_java, pypaimon, table, left)
+    remaining_rows = rows[:5] + rows[6:]
+    assert_both_read(paimon_java, pypaimon, table, remaining_rows)
 
     assert paimon_java.compact(table) == 3
     assert {file["level"] for file in paimon_java.files(table)} == {5}
-    assert sum(file["row_count"] for file in paimon_java.files(table)) == len(left)
-    assert_both_read(paimon_java, pypaimon, table, left)
+    assert sum(file["row_count"] for file in paimon_java.files(table)) == len(remaining_rows)
+    assert_both_read(paimon_java, pypaimon, table, remaining_rows)
 
     assert paimon_java.expire(table) == 2
     assert [snapshot["commitKind"] for snapshot in paimon_java.snapshots(table)] == ["COMPACT"]
-    assert_both_read(paimon_java, pypaimon, table, left)
+    assert_both_read(paimon_java, pypaimon, table, remaining_rows)
 
 
 @pytest.mark.parametrize(

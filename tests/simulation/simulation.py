@@ -284,7 +284,10 @@ class Simulation:
         # long as a manifest tells that it was deleted.
         is_swept = Verb.SWEEP in verbs and not _untags_beside_expiry(actions)
         if is_swept or (is_calm and self._is_calm(actions)):
-            demand(not (left := files_left(self._seen())), f"nobody needs {sorted(left)}")
+            demand(
+                not (leftover_names := files_left(self._seen())),
+                f"nobody needs {sorted(leftover_names)}",
+            )
 
     def _move_at_last(self) -> None:
         if self.table.kind_traits.postpones:

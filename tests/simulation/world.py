@@ -324,13 +324,13 @@ class _Threads:
         me = self.scheduler.current
         if me is self.scheduler.main:
             return [work(item) for item in items]
-        left = deque(enumerate(items))
+        queue = deque(enumerate(items))
         results: dict[int, Any] = {}
         errors: dict[int, BaseException] = {}
 
         def run() -> None:
-            while left and not errors:
-                index, item = left.popleft()
+            while queue and not errors:
+                index, item = queue.popleft()
                 try:
                     results[index] = work(item)
                 except BaseException as error:

@@ -66,24 +66,28 @@ class ShopTopic:
 
     def values(self, start: Mapping[int, int], end: Mapping[int, int]) -> Iterator[bytes | None]:
         """Values between two places, each partition in its order."""
-        left = {p: offset - start.get(p, 0) for p, offset in end.items()}
-        left = {partition: count for partition, count in left.items() if count}
+        remaining_counts = {p: offset - start.get(p, 0) for p, offset in end.items()}
+        remaining_counts = {
+            partition: count for partition, count in remaining_counts.items() if count
+        }
         consumer = self._consumer()
         try:
-            consumer.assign(self._places(left))
-            for place in self._places(left):
+            consumer.assign(self._places(remaining_counts))
+            for place in self._places(remaining_counts):
                 consumer.seek(place, start.get(place.partition, 0))
-            while left:
+            while remaining_counts:
                 polled = consumer.poll(timeout_ms=_WAIT_MS)
                 if not polled:
-                    raise AssertionError(f"the topic does not give {left} more messages")
+                    raise AssertionError(
+                        f"the topic does not give {remaining_counts} more messages"
+                    )
                 for place, records in polled.items():
                     wanted = [r for r in records if r.offset < end[place.partition]]
                     yield from (record.value for record in wanted)
-                    if left.get(place.partition):
-                        left[place.partition] -= len(wanted)
-                        if not left[place.partition]:
-                            del left[place.partition]
+                    if remaining_counts.get(place.partition):
+                        remaining_counts[place.partition] -= len(wanted)
+                        if not remaining_counts[place.partition]:
+                            del remaining_counts[place.partition]
         finally:
             consumer.close()
 

@@ -159,13 +159,13 @@ class SoakCheck:
             )
 
     def _check_files(self, table: FileStoreTable, crashes: Sequence[tuple[float, float]]) -> None:
-        named, on_disk = files_that_are_named(table), files_on_disk(table)
-        if missing := sorted(named - on_disk):
+        named_files, on_disk = files_that_are_named(table), files_on_disk(table)
+        if missing := sorted(named_files - on_disk):
             self.complain(f"{len(missing)} files are named and missing: {missing[:3]}")
         self.orphans = {
             path.name: path.stat().st_mtime
             for path in self.location.rglob("*")
-            if path.name in on_disk - named or path.name.endswith(".tmp")
+            if path.name in on_disk - named_files or path.name.endswith(".tmp")
         }
         strange = sorted(
             name

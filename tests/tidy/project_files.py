@@ -1,9 +1,13 @@
-"""The files of the project as git knows them, read once; without git, those that are there."""
+"""The files of the project as git knows them, read once, and the assignments in their trees.
+
+Without git, they are those that are there.
+"""
 
 from __future__ import annotations
 
 import ast
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -53,3 +57,18 @@ def text_of(name: str) -> str:
 @cache
 def tree_of(name: str) -> ast.Module:
     return ast.parse(text_of(name))
+
+
+def assignments(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Single targets with their values; tuples of targets with the items of a tuple."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.NamedExpr(target=name, value=value):
+                yield name, value
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    match target, value:
+                        case ast.Tuple(elts=items), ast.Tuple(elts=values):
+                            yield from zip(items, values, strict=False)
+                        case _:
+                            yield target, value

@@ -212,14 +212,14 @@ def test_changes_of_a_key_that_begins_with_a_delete() -> None:
     )
     keys = KeySegments(
         batch=pa.record_batch({"g": [5, 4, 1, 2]}),
-        rows=np.arange(4),
+        row_indices=np.arange(4),
         starts=np.array([0, 2]),
-        newest_rows=np.array([1, 3]),
+        newest_row_indices=np.array([1, 3]),
         is_merged=np.array([True, True]),
     )
     group = SequenceGroup(sequence=("g",), columns=("v",))
     grouped = grouped_changes(keys, kinds, MergeRules(aggregates={}, groups=(group,)))
-    assert grouped.plain.rows.tolist() == [0, 0, 1, 2, 3]
+    assert grouped.plain.row_indices.tolist() == [0, 0, 1, 2, 3]
     assert grouped.plain.starts.tolist() == [0, 3]
     assert grouped.is_restart.tolist() == [True, False, False, False, False]
     assert grouped.is_add.tolist() == [False, False, True, True, True]
@@ -322,7 +322,7 @@ def test_the_versions_of_a_key() -> None:
         ],
         schema=schema,
     )  # fmt: skip
-    versions, to_hide = _timelines(states, HistoryRule(columns, layout, keeps_earlier=False))
+    versions, to_hide = _timelines(states, HistoryRule(columns, layout, keeps_old_rows=False))
     shown = versions.select(["start", "end", "value"]).to_pydict()
     assert shown == {"start": [10, 20], "end": [20, 40], "value": ["A", "C"]}
     assert to_hide.select(["start", "value"]).to_pydict() == {

@@ -74,7 +74,7 @@ def main(
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode
     quiet_libraries()
     with hiding(Secrets(environment_secrets(os.environ))):
-        return _exit_code_of(argv, verbs, program)
+        return _run_to_exit_code(argv, verbs, program)
 
 
 def verb_module(argv: Sequence[str], verbs: tuple[Verb, ...] = VERBS) -> VerbModule | None:
@@ -87,7 +87,7 @@ def _find_verb(argv: Sequence[str], verbs: tuple[Verb, ...]) -> Verb | None:
     return next((verb for verb in verbs if argv and verb.name == argv[0]), None)
 
 
-def _exit_code_of(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
+def _run_to_exit_code(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
     """Run the verb, and report its error."""
     try:
         return _run(argv, verbs, program)

@@ -1,7 +1,9 @@
 """Declares a section's field as a key of the configuration, with converter, default and meaning.
 
-The sections' classes call `config_key` and `config_key_family`. A test generates
-docs/reference/options.md from the declarations, and `app_config` reads a configuration by them.
+A new key is a field of its section's class, in `source_config`, `table_config`, `sync_config`,
+`expectations_config` or `stream_config`. The classes call `config_key` and `config_key_family`. A
+test generates docs/reference/options.md from the declarations, and `app_config` reads a
+configuration by them.
 """
 
 from __future__ import annotations

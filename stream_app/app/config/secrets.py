@@ -26,7 +26,8 @@ _QUOTED = re.compile(
     re.IGNORECASE,
 )
 _LENGTH_MIN = 4
-"""Hiding shorter texts everywhere would make logs unreadable; their own keys still hide them."""
+"""The minimum length of a text that is hidden everywhere. Shorter texts are hidden at their key
+alone, because logs would be unreadable."""
 
 
 def is_secret(name: str) -> bool:

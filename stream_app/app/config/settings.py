@@ -30,7 +30,7 @@ _AWS_SECRETS = (
     "AWS_SECURITY_TOKEN",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN",
 )
-"""AWS's variables with secrets; a pattern of names would also match variables with paths."""
+"""AWS's variables with secrets, one by one: a pattern would also match variables with paths."""
 _ICEBERG_CATALOGS = "PYICEBERG_CATALOG__"
 """The prefix of variables from which PyIceberg reads the logins of Iceberg's catalogs."""
 

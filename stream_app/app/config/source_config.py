@@ -51,7 +51,7 @@ class SourceConfig:
     """
 
     kind: SourceKind = config_key(
-        values.member(SourceKind),
+        values.member_of(SourceKind),
         SourceKind.KAFKA,
         meaning="The kind of source: `kafka`, or `files`, a folder of `*.jsonl` with a "
         "message in each line.",
@@ -144,7 +144,7 @@ class SourceConfig:
         meaning="Whether the job stops when a topic has dropped unread records.",
     )
     reader: TopicReader | None = config_key(
-        values.member(TopicReader),
+        values.member_of(TopicReader),
         None,
         meaning="The client that reads topics: `native` (librdkafka) or `spark` (Spark's "
         "source); absent: `native` where it can read them.",

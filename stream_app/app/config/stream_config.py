@@ -100,13 +100,13 @@ class StreamConfig:
         "limit.",
     )
     non_insert_records: NonInsertRecords = config_key(
-        values.member(NonInsertRecords),
+        values.member_of(NonInsertRecords),
         NonInsertRecords.ERROR,
         meaning="Effect of an update or a delete on a table without a primary key: `error` "
         "stops the job, `quarantine` treats it as a bad record.",
     )
     repeated_records: RepeatedRecords = config_key(
-        values.member(RepeatedRecords),
+        values.member_of(RepeatedRecords),
         RepeatedRecords.REFUSE,
         meaning="`refuse`: a job with a new checkpoint does not begin where it would read "
         "records that the table has already, and that would count twice: without a primary "
@@ -125,7 +125,7 @@ class StreamConfig:
         "write every epoch ([small epochs](performance/whole-jobs.md#small-epochs)).",
     )
     compaction_policy: CompactionPolicy = config_key(
-        values.member(CompactionPolicy),
+        values.member_of(CompactionPolicy),
         CompactionPolicy.OPTIONS,
         meaning="`options`: the table's options decide when a bucket is compacted. `auto`: "
         "the job chooses by the bucket's size and flushes "
@@ -176,7 +176,7 @@ class StreamConfig:
         "machine's own name; `*`: any ([in a browser](operate/web.md#security)).",
     )
     log_format: LogFormat = config_key(
-        values.member(LogFormat),
+        values.member_of(LogFormat),
         LogFormat.TEXT,
         meaning="`text`, or `json`: one object a line ([the log](operate/operating.md#the-log)).",
     )

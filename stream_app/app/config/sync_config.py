@@ -36,10 +36,10 @@ TABLE_FORMAT_KEYS = {
 }
 """Options of the format that can be set for one table."""
 TABLE_KEYS: Mapping[str, Callable[[Setting], Names | str]] = {
-    "primary-keys": values.names,
-    "partition-keys": values.names,
+    "primary-keys": values.any_names,
+    "partition-keys": values.any_names,
     "computed-column": values.any_definitions,
-    "metadata-column": values.names,
+    "metadata-column": values.any_names,
     "metadata-column-prefix": values.free_text,
     "filter": values.text,
     RENAMES: values.one_of(*(reaction.value for reaction in RenameReaction)),
@@ -166,7 +166,7 @@ class SyncConfig:
     )
     multiple_table_partition_keys: Mapping[str, Names] = config_key_family(
         "multiple-table-partition-keys.",
-        convert=lambda setting, _table: values.names(setting),
+        convert=lambda setting, _table: values.any_names(setting),
         meaning="The partition keys of a table, by the name of its source table; they "
         "outweigh `partition-keys`.",
     )
@@ -182,13 +182,13 @@ class SyncConfig:
         "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
     )
     inexact: InexactTimes = config_key(
-        values.member(InexactTimes),
+        values.member_of(InexactTimes),
         InexactTimes.NUMBER,
         meaning="The type of columns for times of day with more than milliseconds, which "
         "Paimon's TIME cannot hold ([schemas](setup/schemas.md#types-that-paimon-cannot-hold)).",
     )
     json_as: JsonColumns = config_key(
-        values.member(JsonColumns),
+        values.member_of(JsonColumns),
         JsonColumns.STRING,
         meaning="The type of columns for documents ([schemas](setup/schemas.md#variant)).",
     )
@@ -214,13 +214,13 @@ class SyncConfig:
         "([filters](setup/computed-columns.md#filters)).",
     )
     renames: RenameReaction = config_key(
-        values.member(RenameReaction),
+        values.member_of(RenameReaction),
         RenameReaction.FOLLOW,
         meaning="The reaction of a table whose source has renamed a column: `follow`, "
         "`new-column` or `hold` ([renamed columns](setup/schemas.md#renamed-columns)).",
     )
     transactions: SourceTransactions = config_key(
-        values.member(SourceTransactions),
+        values.member_of(SourceTransactions),
         SourceTransactions.IGNORED,
         meaning="`whole`: epochs end between [transactions](setup/transactions.md).",
     )

@@ -68,7 +68,7 @@ class TableConfig:
         "which takes inserts alone.",
     )
     partition_keys: tuple[str, ...] = config_key(
-        values.names,
+        values.any_names,
         (),
         meaning="Columns whose values divide the table into folders. With a primary key they "
         "must be part of it.",

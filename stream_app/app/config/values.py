@@ -37,7 +37,7 @@ SET_BY_SPARK = {
 """Options of Kafka's client that users cannot set, and the alternatives."""
 
 FILE_NAME_BYTES_MAX = 250
-"""The limit is 255 bytes on most file systems, less the suffix of a database's folder."""
+"""The maximum bytes of a name: 255 on most file systems, less the suffix of a database's folder."""
 Value = TypeVar("Value")
 Member = TypeVar("Member", bound=enum.Enum)
 TopicTimes = Mapping[str, int | Mapping[str, int]]
@@ -119,7 +119,7 @@ def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int
     return convert
 
 
-def names(setting: Setting) -> tuple[str, ...]:
+def any_names(setting: Setting) -> tuple[str, ...]:
     """Convert to a list of strings, also from the texts ``a,b`` and ``["a", "b"]``."""
     value = setting.value
     if setting.is_text:
@@ -134,7 +134,7 @@ def names(setting: Setting) -> tuple[str, ...]:
 
 def some_names(setting: Setting) -> tuple[str, ...]:
     """Convert to a non-empty list of strings."""
-    strings = names(setting)
+    strings = any_names(setting)
     if not strings:
         raise WrongValueError("must name at least one")
     return strings
@@ -142,7 +142,7 @@ def some_names(setting: Setting) -> tuple[str, ...]:
 
 def host_names(setting: Setting) -> tuple[str, ...]:
     """Convert to a list of host names without a port; ``*`` means any."""
-    hosts = names(setting)
+    hosts = any_names(setting)
     for name in hosts:
         if name != "*" and not re.fullmatch(r"[\w.-]+", name):
             raise WrongValueError(f"must be names such as 'page.example.org', has {name!r}")
@@ -189,7 +189,7 @@ def one_of(*values: str) -> Callable[[Setting], str]:
     return convert
 
 
-def member(choices: type[Member]) -> Callable[[Setting], Member]:
+def member_of(choices: type[Member]) -> Callable[[Setting], Member]:
     """Return a converter to the member of `choices` with this value."""
     convert = one_of(*(choice.value for choice in choices))
     return lambda setting: choices(convert(setting))

@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 _HEAD_END = b"\r\n\r\n"
 _LINE_MAX = 200
 _DESCRIPTORS_SHARE = 8
-"""One port may use one eighth of the process's descriptors; the job needs the others."""
+"""The share of the process's descriptors, one eighth, that one port may use beside the job."""
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 BACKLOG = 64
 """The number of connections that the system queues; asyncio accepts as many at once."""
@@ -48,20 +48,21 @@ class PortLimits:
 
     Attributes:
         connections_max: the maximum number of connections at the same time.
-        head_s, response_s: the time limits of these stages; the stage of events has none.
+        head_timeout_s, response_timeout_s: the time limits of these stages; the stage of events has
+            none.
     """
 
     connections_max: int
-    head_s: float = 5.0
-    response_s: float = 120.0
+    head_timeout_s: float = 5.0
+    response_timeout_s: float = 120.0
 
     def seconds(self, stage: WaitStage) -> float | None:
         """Return the time limit of a stage, or None without one."""
         match stage:
             case WaitStage.HEAD:
-                return self.head_s
+                return self.head_timeout_s
             case WaitStage.RESPONSE:
-                return self.response_s
+                return self.response_timeout_s
             case WaitStage.EVENTS:
                 return None
 

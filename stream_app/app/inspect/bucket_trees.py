@@ -213,9 +213,9 @@ def levels_picture(runs: Sequence[TreeRow], next_compactions: NextCompactions) -
     largest = max((run.bytes for run in runs), default=1)
     for (partition, bucket), members in groupby(runs, key=lambda run: (run.partition, run.bucket)):
         tree = list(members)
-        size = size_text(sum(run.bytes for run in tree))
+        tree_size_text = size_text(sum(run.bytes for run in tree))
         picture.append(f"{partition} bucket {bucket}".lstrip(), style="bold")
-        picture.append(f": {_count(len(tree), 'sorted run')}, {size}\n")
+        picture.append(f": {_count(len(tree), 'sorted run')}, {tree_size_text}\n")
         shown_runs = tree if len(tree) <= _RUNS_SHOWN + 1 else tree[:_RUNS_SHOWN]
         for run in shown_runs:
             style = _LEVEL_STYLES[min(run.level, len(_LEVEL_STYLES) - 1)]

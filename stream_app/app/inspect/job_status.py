@@ -15,7 +15,7 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.inspect.table_facts import TableFacts, freshness_s, table_facts
 from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.load.load_progress import LoadProgress, first_load_progress
-from stream_app.app.table_setup.job_catalog import open_job_table
+from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.table_setup.refused_tables import refused_tables
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
@@ -92,9 +92,9 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        statuses, newest_ms = self._statuses()
+        statuses, newest_time_ms = self._statuses()
         table_statuses = (
-            self._with_freshness(status, facts, newest_ms) for status, facts in statuses
+            self._with_freshness(status, facts, newest_time_ms) for status, facts in statuses
         )
         refused_statuses = (
             TableStatus(table=str(origin), state=JobTableState.REFUSED, reason=reason)
@@ -102,11 +102,11 @@ class JobStatus:
         )
         return itertools.chain(table_statuses, refused_statuses)
 
-    def table(self, name: str, newest_ms: int | None) -> TableStatus | None:
+    def table(self, name: str, newest_time_ms: int | None) -> TableStatus | None:
         """Return the status of one table, or None if the job does not know it.
 
         Args:
-            newest_ms: the value of `newest_ms`, or None if unknown.
+            newest_time_ms: the value of `newest_time_ms`, or None if unknown.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -118,7 +118,7 @@ class JobStatus:
         ends_of = self._ends_by_table(reading.job_state)
         status, facts = self._status_of(name, path, reading, ends_of)
         status = _with_load(status, facts, first_load_progress(self.checkpoint))
-        return self._with_freshness(status, facts, newest_ms)
+        return self._with_freshness(status, facts, newest_time_ms)
 
     def first_load_line(self) -> str | None:
         """Describe the progress of the job's first load, or return None without one.
@@ -130,12 +130,12 @@ class JobStatus:
         if load is None:
             return None
         all_facts = [facts for _, facts in self._statuses()[0]]
-        newest_commit_ms = max(
+        newest_commit_time_ms = max(
             (facts.time_ms for facts in all_facts if facts.time_ms), default=None
         )
-        return load.line(sum(facts.row_count or 0 for facts in all_facts), newest_commit_ms)
+        return load.line(sum(facts.row_count or 0 for facts in all_facts), newest_commit_time_ms)
 
-    def newest_ms(self) -> int | None:
+    def newest_time_ms(self) -> int | None:
         """Return the time of the newest message in any ready table, in ms since 1970, or None.
 
         Raises:
@@ -144,7 +144,7 @@ class JobStatus:
         return self._statuses()[1]
 
     def _statuses(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
-        """Return the status and the facts of each table, and the result of `newest_ms`."""
+        """Return the status and the facts of each table, and the result of `newest_time_ms`."""
         reading = _CheckpointReading(self.checkpoint)
         ends_of = self._ends_by_table(reading.job_state)
         load = first_load_progress(self.checkpoint)
@@ -154,9 +154,9 @@ class JobStatus:
             for status, facts in [self._status_of(name, path, reading, ends_of)]
         ]
         times = [
-            facts.source_ms
+            facts.source_time_ms
             for status, facts in statuses
-            if status.state is JobTableState.READY and facts.source_ms
+            if status.state is JobTableState.READY and facts.source_time_ms
         ]
         return statuses, max(times, default=None)
 
@@ -185,7 +185,7 @@ class JobStatus:
         return state_or_empty(self.checkpoint).decoder
 
     def _with_freshness(
-        self, status: TableStatus, facts: TableFacts, newest_ms: int | None
+        self, status: TableStatus, facts: TableFacts, newest_time_ms: int | None
     ) -> TableStatus:
         """Return the status with its freshness.
 
@@ -193,10 +193,10 @@ class JobStatus:
         """
         if status.waiting_rows:
             return status  # the time of the newest readable row is not known
-        source_ms = facts.source_ms
-        if status.state is JobTableState.READY and newest_ms is not None:
-            source_ms = max(newest_ms, source_ms or 0)
-        return replace(status, fresh_s=freshness_s(self.now_ms, source_ms, status.lag))
+        source_time_ms = facts.source_time_ms
+        if status.state is JobTableState.READY and newest_time_ms is not None:
+            source_time_ms = max(newest_time_ms, source_time_ms or 0)
+        return replace(status, fresh_s=freshness_s(self.now_ms, source_time_ms, status.lag))
 
     def _ends_by_table(self, job_state: JobState) -> Callable[[str], Offsets | None]:
         """Return a function: table → end offsets of its topics; see `ends_of_table`."""
@@ -312,7 +312,7 @@ def with_proof(status: TableStatus, facts: TableFacts, now_ms: int) -> TableStat
     """Return the status with the newest comparison that found the table equal to its source."""
     return replace(
         status,
-        proven_s=_seconds_since(facts.proven_ms, now_ms),
+        proven_s=_seconds_since(facts.proof_time_ms, now_ms),
         proven_at=facts.proven_at,
         proven_without=facts.proven_without,
     )

@@ -159,12 +159,14 @@ def _unseen_by_iceberg(table: FileStoreTable, live_entries: Sequence[ManifestEnt
     if not unseen.row_count:
         return None
     buckets_text = f"{unseen.bucket_count:,} bucket{'' if unseen.bucket_count == 1 else 's'}"
-    newest_time = time_text(unseen.seen_ms, zone="")
-    visible = f"files of {newest_time} or later" if newest_time else "no file yet in some"
+    newest_time_text = time_text(unseen.seen_time_ms, zone="")
+    visible_text = (
+        f"files of {newest_time_text} or later" if newest_time_text else "no file yet in some"
+    )
     rows_text = f"{unseen.row_count:,} row{'' if unseen.row_count == 1 else 's'}"
     return (
         f"readers lack {rows_text} in {buckets_text} until a compaction to level "
-        f"{levels.min_level}; they see {visible}"
+        f"{levels.min_level}; they see {visible_text}"
     )
 
 
@@ -192,7 +194,7 @@ def _bucket_advice(table: FileStoreTable, live_entries: Sequence[ManifestEntry])
             BucketSize(
                 partition=partition,
                 row_count=sum(file.row_count for file in files),
-                bytes=sum(file.file_size for file in files),
+                byte_count=sum(file.file_size for file in files),
             )
             for (partition, _), files in files_of_buckets(live_entries).items()
         ],

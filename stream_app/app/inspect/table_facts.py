@@ -35,26 +35,26 @@ class TableFacts:
 
     Attributes:
         snapshot, time_ms: the snapshot's number and time, or None without a snapshot.
-        source_ms: the time of the table's newest message, in ms since 1970, or None if no snapshot
-            records it.
+        source_time_ms: the time of the table's newest message, in ms since 1970, or None if no
+            snapshot records it.
         epochs: commit user → the newest epoch of its job; empty unless a job asks.
         row_count: the number of physical rows of any kind, or None if unknown.
         sorted_run_count: the number of sorted runs of the bucket that has most of them, or None if
             not counted.
         waiting_row_count: the number of rows that wait for a compaction; 0 if not counted.
-        proven_ms: when a check found the table equal to its source, in ms since 1970, or None.
+        proof_time_ms: when a check found the table equal to its source, in ms since 1970, or None.
         proven_at: the source's position in that check.
         proven_without: the columns that the check did not compare, or None.
     """
 
     snapshot: int | None = None
     time_ms: int | None = None
-    source_ms: int | None = None
+    source_time_ms: int | None = None
     epochs: Mapping[str, JobEpoch] = field(default_factory=dict)
     row_count: int | None = None
     sorted_run_count: int | None = None
     waiting_row_count: int = 0
-    proven_ms: int | None = None
+    proof_time_ms: int | None = None
     proven_at: str | None = None
     proven_without: str | None = None
 
@@ -78,14 +78,14 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     return TableFacts(
         snapshot=latest_snapshot.snapshot_id,
         time_ms=latest_snapshot.time_ms,
-        source_ms=newest_source_ms(snapshots),
+        source_time_ms=newest_source_time_ms(snapshots),
         epochs=newest_epochs(table.snapshots) if of_job else {},
         row_count=latest_snapshot.total_record_count,
         sorted_run_count=None if live_entries is None else sorted_run_count_max(live_entries),
         waiting_row_count=rows_that_wait(table, latest_snapshot, live_entries)
         if counts_runs
         else 0,
-        proven_ms=None if proof is None else proof.time_ms,
+        proof_time_ms=None if proof is None else proof.time_ms,
         proven_at=None if proof is None else proof.position,
         proven_without=None if proof is None else proof.left_out_text,
     )
@@ -96,12 +96,12 @@ def latest_snapshots(table: FileStoreTable) -> list[Snapshot]:
     return list(islice(table.snapshots.backwards(), _SNAPSHOTS_READ))
 
 
-def newest_source_ms(snapshots: Iterable[Snapshot]) -> int | None:
+def newest_source_time_ms(snapshots: Iterable[Snapshot]) -> int | None:
     """Return the time of the newest message in these snapshots, in ms since 1970, or None."""
-    return next(filter(None, map(source_time_ms, snapshots)), None)
+    return next(filter(None, map(_snapshot_source_time_ms, snapshots)), None)
 
 
-def source_time_ms(snapshot: Snapshot) -> int | None:
+def _snapshot_source_time_ms(snapshot: Snapshot) -> int | None:
     """Return the time of a snapshot's newest message; for another engine, its watermark."""
     source_time = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY)
     if source_time is not None and source_time.isdecimal():
@@ -112,7 +112,7 @@ def source_time_ms(snapshot: Snapshot) -> int | None:
     return watermark if is_time else None
 
 
-def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | None:
+def freshness_s(now_ms: int, source_time_ms: int | None, lag: int | None) -> int | None:
     """Return how far a table is behind its source, in seconds, or None if unknown.
 
     Args:
@@ -121,7 +121,7 @@ def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | No
     """
     if lag == 0:
         return 0
-    return None if source_ms is None else max(0, now_ms - source_ms) // 1000
+    return None if source_time_ms is None else max(0, now_ms - source_time_ms) // 1000
 
 
 def sorted_run_count_max(live_entries: Iterable[ManifestEntry]) -> int:

@@ -120,8 +120,8 @@ def _file_getters(table: FileStoreTable) -> Mapping[str, ColumnGetter]:
 _SIZES: Mapping[str, ColumnGetter] = {
     "files": "file_count",
     "rows": "row_count",
-    "bytes": "bytes",
-    "updated": _time_getter("updated_ms", zone=""),
+    "bytes": "byte_count",
+    "updated": _time_getter("update_time_ms", zone=""),
 }
 """Columns of sizes; rows are physical rows, including deletes and older versions."""
 _COLUMNS: Mapping[str, Mapping[str, ColumnGetter]] = {
@@ -168,7 +168,7 @@ _COLUMNS: Mapping[str, Mapping[str, ColumnGetter]] = {
         "next_snapshot": "next_snapshot_id",
         "behind": "behind",
         "has_expired": "has_expired",
-        "updated": _time_getter("modified_ms"),
+        "updated": _time_getter("modification_time_ms"),
     },
     # Buckets and levels are ranges, or None if the writer did not record them.
     "manifests": {

@@ -38,6 +38,14 @@ class JobTableState(StrEnum):
     BEHIND = "behind"
 
 
+_FAILED_STATES = (
+    JobTableState.HELD,
+    JobTableState.MISSING,
+    JobTableState.UNREADABLE,
+    JobTableState.REFUSED,
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """The status of one table of a job.
@@ -70,8 +78,16 @@ class TableStatus:
     reason: str | None = None
 
     @property
+    def has_error(self) -> bool:
+        """Whether epochs or readers fail. Rows that wait and a table that is behind may recover."""
+        return self.state in _FAILED_STATES
+
+    @property
     def is_trouble(self) -> bool:
-        """Whether the reason demands action. The reason of a loading table is its progress."""
+        """Whether a person should read the reason: an error, rows that wait, or a table behind.
+
+        The reason of a loading table is its progress.
+        """
         return self.reason is not None and self.state is not JobTableState.LOADING
 
     @property

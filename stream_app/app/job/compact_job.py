@@ -94,8 +94,8 @@ def _merge_files(
     """Run the table's compactions in Spark, and close what the run has opened."""
     table = settings.table.with_counter(observers.requests)
     compaction_queue = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])
-    executor_of = partial(SparkCompactExecutor, compaction_queue)
-    table_job = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
+    make_executor = partial(SparkCompactExecutor, compaction_queue)
+    table_job = TableJob(table, make_executor, identifier=BATCH_COMMIT_IDENTIFIER)
     stop_on_signals(spark, stop_requested)
     observers.signs.watch(lambda: None if settings.follow else _COMPACTING)
     try:

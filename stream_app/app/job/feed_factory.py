@@ -122,11 +122,11 @@ class FeedFactory:
         """Make the job of a table, register it for `close`, and return the table's feed."""
         if self.events.metrics is not None:
             table = table.with_counter(self.events.metrics.store.requests)
-        executor_of = functools.partial(SparkCompactExecutor, self.compaction_queue)
+        make_executor = functools.partial(SparkCompactExecutor, self.compaction_queue)
         accepts_repeats = self.stream_config.repeated_records is RepeatedRecords.STORE
         table_job = TableJob(
             table,
-            executor_of,
+            make_executor,
             self.is_stopping,
             accepts_repeats=accepts_repeats,
             policy_bounds=self._policy_bounds,
@@ -137,7 +137,7 @@ class FeedFactory:
         return TableFeed(
             name=name,
             table_job=table_job,
-            pipeline_of=lambda latest_table: job_pipeline(
+            make_pipeline=lambda latest_table: job_pipeline(
                 self.job_tables,
                 latest_table,
                 source_filter=None if source_check is None else source_check.source_filter,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.table_setup.job_folder_access import open_folder, spark_folder_settings
+from stream_app.app.opening.job_folder_access import open_folder, spark_folder_settings
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.spark.driver.hadoop_files import HadoopFiles
 from stream_app.spark.driver.session import start_session

@@ -16,9 +16,9 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.load.begin_load import JobLoad
-from stream_app.app.source.first_offsets import first_offsets_of
+from stream_app.app.opening.job_folder_access import spark_location
+from stream_app.app.source.first_offsets import read_first_offsets
 from stream_app.app.source.kafka_reader import open_offset_client
-from stream_app.app.table_setup.job_folder_access import spark_location
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
@@ -38,8 +38,8 @@ from stream_app.kafka.several_clusters import JoinedOffsetClient
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.spark.jobs.dataframe_epochs import DataFrameEpochRunner
 from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
+from stream_app.spark.jobs.load_epochs import LoadEpochRunner
 from stream_app.spark.jobs.range_epochs import RangeEpochRunner
-from stream_app.spark.load.load_epochs import LoadEpochRunner
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.spark_stream import SparkStream
@@ -235,7 +235,7 @@ def _kafka_source(source_config: SourceConfig, checkpoint: JobFolder) -> KafkaSo
         topic_pattern=source_config.topic_pattern,
         starting_offsets=source_config.starting_offsets
         if has_begun
-        else first_offsets_of(source_config),
+        else read_first_offsets(source_config),
         max_offsets_per_trigger=source_config.max_offsets_per_trigger,
         min_partitions=source_config.min_partitions,
         fail_on_data_loss=source_config.fail_on_data_loss,

@@ -15,11 +15,11 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.opening.job_folder_access import check_folders_writable, create_local_folder
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.source_connection import unaskable_settings
 from stream_app.app.source.topic_checks import RECREATED_FIX, checked_topics, recreated_topics
-from stream_app.app.table_setup.job_folder_access import check_folders_writable, create_local_folder
 from stream_app.app.table_setup.start_table_checks import (
     CheckedTable,
     CheckedTables,
@@ -121,7 +121,8 @@ class JobChecks:
                 "only the native reader ends epochs between transactions, and it cannot read these "
                 "topics",
                 where="sync.transactions",
-                fix="see the log for what source.reader = 'native' lacks, or leave the key out",
+                fix="see the log for what source.reader = 'native' lacks, or leave "
+                "sync.transactions out",
             )
         has_pace = (
             self.stream_config.freshness is not None and not self.stream_config.is_available_now

@@ -56,7 +56,7 @@ def prepare_tables(
                 job_tables=job_tables,
                 state_file=checked_job.state_file,
                 clock=clock,
-                feed_of=feed_factory.of_table,
+                make_feed=feed_factory.of_table,
                 write_unassigned=feed_factory.write_unassigned,
                 first_messages=first_messages,
             )

@@ -2,7 +2,7 @@
 
 `server.properties` beside this module has the settings, to which the code adds addresses and the
 folder. The broker is not for production: it has one node, one replica and no security. `stream-app
-broker DIR [PORT]` runs it until Ctrl-C.
+broker FOLDER [PORT]` runs it until Ctrl-C.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
+from stream_app.spark.jobs.database_row_reader import DatabaseRowReader
 from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
-from stream_app.spark.load.database_row_reader import DatabaseRowReader
-from stream_app.spark.load.load_epochs import LoadEpochRunner
+from stream_app.spark.jobs.load_epochs import LoadEpochRunner
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -85,8 +85,8 @@ class JobLoad:
         return LoadEpochRunner(
             topic_runner=topic_runner,
             load_plan=self.load_plan,
-            reader_of=self._reader_of,
-            pipeline_of=functools.partial(first_load_pipeline, self.job_tables),
+            make_reader=self._make_reader,
+            make_pipeline=functools.partial(first_load_pipeline, self.job_tables),
         )
 
     def is_over(self, checkpoint: JobFolder) -> bool:
@@ -111,7 +111,7 @@ class JobLoad:
                 fix=f"restore it; or {_NEW_JOB}",
             )
 
-    def _reader_of(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRowReader:
+    def _make_reader(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRowReader:
         """Return the reader of the source tables, with the table that gets the rows of each."""
         if self.job_tables.source.snapshot_from is None:
             raise UsageError(

@@ -35,18 +35,20 @@ class LoadProgress:
     begun_ms: int
     of_tables: Mapping[str, LoadedRanges]
 
-    def line(self, row_count: int, newest_commit_ms: int | None) -> str:
+    def line(self, row_count: int, newest_commit_time_ms: int | None) -> str:
         """Describe the whole load in one line.
 
         Args:
             row_count: the number of rows in the tables.
-            newest_commit_ms: the time of the tables' newest commit, in ms since 1970, or None.
+            newest_commit_time_ms: the time of the tables' newest commit, in ms since 1970, or None.
         """
         tables = self.of_tables.values()
         ranges = LoadedRanges(
             sum(table.loaded_count for table in tables), sum(table.total_count for table in tables)
         )
-        seconds = 0 if newest_commit_ms is None else (newest_commit_ms - self.begun_ms) / 1000
+        seconds = (
+            0 if newest_commit_time_ms is None else (newest_commit_time_ms - self.begun_ms) / 1000
+        )
         rate = f", {row_count / seconds:,.0f} a second so far" if seconds > 0 else ""
         return f"first load: {ranges} of {len(self.of_tables):,} tables; {row_count:,} rows{rate}"
 

@@ -32,7 +32,7 @@ from stream_app.app.source.sql_texts import (
 )
 from stream_app.model.schema.data_type import DataType, TypeRoot
 from stream_app.network.jdbc import POSTGRESQL, Driver
-from stream_app.spark.load.database_row_reader import RowQuery
+from stream_app.spark.jobs.database_row_reader import RowQuery
 
 LOAD_FORMAT = "debezium-json"
 LOAD_OPTIONS: Mapping[str, str] = {

@@ -84,7 +84,7 @@ def job_observers(
     metrics = JobMetrics(
         name,
         clock,
-        look_s=stream_config.pause_s + OFFSET_REPORT_S,
+        look_interval_s=stream_config.pause_s + OFFSET_REPORT_S,
         folders=_local_folders(job_tables.section.warehouse, stream_config),
     )
     metrics.source.note_start(metrics.label)

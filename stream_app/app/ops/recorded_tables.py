@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
+from stream_app.app.opening.job_folder_access import not_begun_text, open_checkpoint
 from stream_app.app.table_setup.refused_tables import refused_tables
 from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceFilter
 from stream_app.checkpoint.job_folder import JobFolder
@@ -148,4 +148,4 @@ def _recorded_names(job_tables: JobTables) -> Iterator[str]:
 
 
 def _checkpoint(job_tables: JobTables) -> JobFolder:
-    return checkpoint_of(job_tables, fix="name a table's folder")
+    return open_checkpoint(job_tables, fix="name a table's folder")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stream_app.app.table_setup.job_folder_access import not_begun_text
+from stream_app.app.opening.job_folder_access import not_begun_text
 from stream_app.checkpoint.held_tables import resume
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import read_state

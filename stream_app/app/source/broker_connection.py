@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp
 
-from stream_app.app.source.bootstrap_servers import parse_bootstrap_servers
+from stream_app.app.source.bootstrap_servers import BROKER_TIMEOUT_S, reachable_servers
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
@@ -32,9 +31,6 @@ from stream_app.kafka.security_options import security_options
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.near_names import nearest_names
 
-BROKER_TIMEOUT_S = 15.0
-_SHARE_MIN_S = 0.5
-"""The minimum time that each server gets for a connection."""
 _NEAR_TOPICS_MAX = 5
 _NAMES_SHOWN = 10
 _TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
@@ -59,7 +55,10 @@ _COORDINATOR_ERRORS = (
     NotCoordinatorError,
 )
 _RECONNECT_BACKOFF_MAX_MS = 1000
-"""The client tries random servers; its default of 30 s lets one dead server use up all the time."""
+"""The longest pause between two attempts, because the client tries random servers.
+
+With its default of 30 s, one dead server could use up all the time.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,52 +348,3 @@ def _name_list(names: Sequence[str]) -> str:
         return "none"
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(names[:_NAMES_SHOWN]) + more
-
-
-def reachable_servers(
-    bootstrap_servers: str,
-    timeout_s: float = BROKER_TIMEOUT_S,
-    clock: Clock | None = None,
-    section: str = "source",
-) -> list[str]:
-    """Return the servers from the first one that accepts a connection.
-
-    It opens plain sockets, because Kafka's clients retry after any error instead of reporting it.
-
-    Args:
-        timeout_s: the timeout of all attempts together.
-        clock: the clock for timeouts; None is the machine's.
-        section: the section of the configuration that names the servers, for errors.
-
-    Raises:
-        SourceError: none of them accepts a connection in time.
-    """
-    clock = clock or SystemClock()
-    deadline = clock.steady_seconds() + timeout_s
-    servers = parse_bootstrap_servers(bootstrap_servers, f"{section}.bootstrap-servers")
-    reasons: list[str] = []
-    for server, address in servers.items():
-        unasked_count = len(servers) - len(reasons)
-        share_s = max(_SHARE_MIN_S, (deadline - clock.steady_seconds()) / (unasked_count + 1))
-        reason = _connection_problem(address, share_s)
-        if reason is None:
-            return list(servers)[len(reasons) :]
-        reasons.append(f"{server}: {reason}")
-    raise SourceError(
-        "no Kafka broker can be reached: " + "; ".join(reasons),
-        where=f"{section}.bootstrap-servers",
-        fix="see that the broker runs and that HOST:PORT is right (./run.sh broker DIR starts one "
-        "for trials)",
-    )
-
-
-def _connection_problem(address: tuple[str, int], timeout_s: float) -> str | None:
-    try:
-        socket.create_connection(address, timeout=timeout_s).close()
-    except socket.gaierror:
-        return "the host's name is unknown"
-    except TimeoutError:
-        return f"no answer within {timeout_s:.0f} s"
-    except OSError as error:
-        return (error.strerror or str(error)).lower()
-    return None

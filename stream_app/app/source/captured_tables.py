@@ -22,7 +22,10 @@ _SLOTS = """
     select slot_name, plugin from pg_replication_slots
     where slot_type = 'logical' and database = current_database()
     and confirmed_flush_lsn is not null"""
-"""A slot without this position is still waiting for older transactions, and will not send them."""
+"""The query for the replication slots that send changes.
+
+A slot without ``confirmed_flush_lsn`` still waits for older transactions, which it will not send.
+"""
 _FOLLOWERS = "select id, '' from information_schema.processlist where command like 'Binlog Dump%'"
 _PGOUTPUT = "pgoutput"
 """The plugin that sends only published tables; other plugins send all tables."""
@@ -31,7 +34,7 @@ _POSTGRES_RELATIONS = """
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where c.relkind in ('r', 'p') and c.relpersistence = 'p'
     and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')"""
-"""Tables whose changes the log contains; so no views, foreign or unlogged tables."""
+"""The query for tables whose changes the log contains; so no views, foreign or unlogged tables."""
 _MYSQL_RELATIONS = """
     select table_schema, table_name, false, false from information_schema.tables
     where table_type in ('BASE TABLE', 'SYSTEM VERSIONED')
@@ -101,12 +104,12 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
             (str(schema), str(name)) for schema, name in query_rows(connection, _PUBLISHED)
         )
     return FollowedDatabase(
-        relations=relations_of(connection, url), published_relations=published_relations
+        relations=read_relations(connection, url), published_relations=published_relations
     )
 
 
-def relations_of(connection: Any, url: JdbcUrl) -> Mapping[RelationName, Relation]:
-    """Return the tables whose changes the database's log contains.
+def read_relations(connection: Any, url: JdbcUrl) -> Mapping[RelationName, Relation]:
+    """Read the tables whose changes the database's log contains.
 
     MySQL's log covers all databases.
     """

@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 _BY_TIMES = "source.starting-offsets-by-timestamp"
 
 
-def first_offsets_of(source_config: SourceConfig) -> str:
+def read_first_offsets(source_config: SourceConfig) -> str:
     """Return the value of ``source.starting-offsets``: a word, or offsets as JSON.
 
     A partition without a message at or after the time begins at its end. A partition without a

@@ -28,7 +28,7 @@ _POSITIONS = {
 }  # fmt: skip
 """The kind of each position, and the query for the newest one; the first result counts."""
 _POSITION_COLUMNS = 2
-"""A binlog's position is the file's name and the offset in it, before other columns."""
+"""The number of columns with the position: of a binlog, the file's name and the offset in it."""
 
 
 @contextmanager

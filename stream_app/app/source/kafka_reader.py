@@ -17,7 +17,7 @@ from stream_app.cdc.schema_registry_port import HEADERS
 from stream_app.cdc.wire.registry_options import schema_headers
 from stream_app.errors import UsageError
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.librdkafka import Library, LibraryMissingError, library
+from stream_app.kafka.librdkafka import Library, LibraryMissingError, load_librdkafka
 from stream_app.kafka.offset_client import OffsetClient, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.several_clusters import ClientSettings, JoinedOffsetClient
@@ -91,7 +91,7 @@ def _settings_and_problems(source_config: SourceConfig) -> tuple[ReaderSettings,
     clients: list[tuple[str, ClientSettings]] = []
     problems: list[str] = []
     try:
-        librdkafka = library()
+        librdkafka = load_librdkafka()
         for cluster in source_config.kafka_clusters:
             client, cluster_problems = _client_of(cluster, librdkafka)
             clients.append((cluster.name, client))

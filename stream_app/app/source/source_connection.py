@@ -12,11 +12,10 @@ from typing import Self, TypeVar
 
 from stream_app.app.config.source_clusters import Cluster
 from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.source.bootstrap_servers import BROKER_TIMEOUT_S, reachable_servers
 from stream_app.app.source.broker_connection import (
-    BROKER_TIMEOUT_S,
     BrokerConnection,
     TopicInfo,
-    reachable_servers,
     uncheckable_settings,
 )
 from stream_app.kafka.offset_ranges import KafkaPartition

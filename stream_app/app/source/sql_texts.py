@@ -22,7 +22,7 @@ from stream_app.model.schema.data_type import (
 from stream_app.network.jdbc import POSTGRESQL, Driver
 
 _PIECES_MAX = 50
-"""PostgreSQL accepts at most 100 arguments in a call."""
+"""The maximum arguments of one call of ``concat``; PostgreSQL accepts at most 100."""
 TEXT, BYTES, INTEGER = TypeRoot.VARCHAR, TypeRoot.VARBINARY, TypeRoot.BIGINT
 
 Expressions = Mapping[tuple[TypeRoot, str], str]
@@ -80,8 +80,10 @@ class SumDialect:
     def _text(self, value: str, source_type: str, data_type: DataType) -> str | None:
         if self.array and data_type.root is TypeRoot.ARRAY:
             inner = element_kind(source_type)
-            element = self._text("e", inner, *data_type.inner) if inner else None
-            return None if element is None else self.array.format(c=value, element=element)
+            element_text = self._text("e", inner, *data_type.inner) if inner else None
+            if element_text is None:
+                return None
+            return self.array.format(c=value, element=element_text)
         expression = expression_of(self.expressions, source_type, data_type)
         return expression and expression.format(c=value, zeros="0" * data_type.scale)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.source.broker_connection import BROKER_TIMEOUT_S, TopicInfo
+from stream_app.app.source.bootstrap_servers import BROKER_TIMEOUT_S
+from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.source_connection import SourceConnection, unaskable_settings
 from stream_app.errors import StreamAppError
 from stream_app.model.job_epoch import Offsets

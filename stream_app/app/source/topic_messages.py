@@ -26,7 +26,7 @@ _SAMPLE_OPTIONS = {
     "queued.max.messages.kbytes": "512",
     "queued.min.messages": "100",
 }
-"""A sample needs few messages, and would drop most of what a larger fetch returns."""
+"""The client's options for a sample, which would drop most of what a larger fetch returns."""
 _SAMPLE_AHEAD = 64
 _SAMPLE_TIMEOUT_S = 5.0
 Ends = Mapping[KafkaPartition, int]
@@ -45,8 +45,8 @@ class LostOffsets(Protocol):
 
 
 @contextmanager
-def reader_of(source_config: SourceConfig) -> Iterator[RangeReader]:
-    """Return a reader of offset ranges, and close it after the block.
+def open_topic_reader(source_config: SourceConfig) -> Iterator[RangeReader]:
+    """Open a reader of offset ranges, and close it after the block.
 
     Raises:
         SourceError: no broker accepts a connection.
@@ -113,7 +113,7 @@ def topic_messages(
         SourceError: the broker does not respond.
         UsageError: only Spark can read the topics.
     """
-    with reader_of(source_config) as reader:
+    with open_topic_reader(source_config) as reader:
         ranges = _ranges(source_config, reader, readers, since_ms)
         unread_ranges = {
             (offset_range.topic, offset_range.partition): offset_range for offset_range in ranges

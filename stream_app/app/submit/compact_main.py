@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from stream_app.app.cli.arguments.compaction import add_compact_arguments, compaction_settings
-from stream_app.app.cli.arguments.configuration import configuration_of
+from stream_app.app.cli.arguments.configuration import load_config_argument
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
 from stream_app.app.job.compact_job import compact
-from stream_app.app.observe.channels.job_log import exit_code_of, log_as, log_to_stderr
+from stream_app.app.observe.channels.job_log import log_as, log_to_stderr, run_to_exit_code
 from stream_app.errors import UsageError
 
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     log_to_stderr()
     try:
-        config = configuration_of(args.conf)
+        config = load_config_argument(args.conf)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -33,4 +33,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         log_as(config.stream.log_format)
     secrets = Secrets(environment_secrets(os.environ)) if config is None else config.secrets
     with hiding(secrets):
-        return exit_code_of(lambda: compact(compaction_settings(args, config), secrets))
+        return run_to_exit_code(lambda: compact(compaction_settings(args, config), secrets))

@@ -17,7 +17,7 @@ from stream_app.app.config.shown_job import ShownJob
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.ingest_job import ingest
 from stream_app.app.launch.optional_packages import serving_module
-from stream_app.app.observe.channels.job_log import exit_code_of, log_as, log_to_stderr
+from stream_app.app.observe.channels.job_log import log_as, log_to_stderr, run_to_exit_code
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.observe.job_observers import job_observers
 from stream_app.app.submit.job_settings import JobSettings, job_settings
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     log_as(config.stream.log_format)
     with hiding(config.secrets):
-        return exit_code_of(lambda: run(job_settings(config, args.events), SystemClock()))
+        return run_to_exit_code(lambda: run(job_settings(config, args.events), SystemClock()))
 
 
 def run(settings: JobSettings, clock: Clock) -> None:
@@ -64,13 +64,13 @@ def run(settings: JobSettings, clock: Clock) -> None:
         open_checkpoint = partial(session_starter.open_folder, session_starter.checkpoint_location)
         history = observers.events.history
         stack.enter_context(
-            page_of_job(settings.shown_job, stream_config, open_checkpoint, clock, history)
+            serving_job_page(settings.shown_job, stream_config, open_checkpoint, clock, history)
         )
         ingest(job_tables, stream_config, session_starter, observers, clock)
 
 
 @contextmanager
-def page_of_job(
+def serving_job_page(
     shown_job: ShownJob,
     stream_config: StreamConfig,
     open_checkpoint: Callable[[], JobFolder],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.model.files.compact_request import RowOrder
+from stream_app.model.files.row_order import RowOrder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.partition_filter import PartitionFilter
 

@@ -22,12 +22,12 @@ import pyarrow as pa
 from stream_app.app.config.job_tables.applicable_rules import rules_of_new_table
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.opening.job_catalog import create_job_table, open_job_table
 from stream_app.app.table_setup.database_schemas import (
     NoColumnsError,
     database_table_schema,
     described_sources,
 )
-from stream_app.app.table_setup.job_catalog import create_job_table, open_job_table
 from stream_app.app.table_setup.refused_tables import with_newly_refused
 from stream_app.app.table_setup.single_table_setup import changes_that_fail, column_warnings
 from stream_app.app.table_setup.statement_reader import renames_with
@@ -80,7 +80,7 @@ class DatabaseTables:
 
     Attributes:
         state_file: the job's state in its checkpoint.
-        feed_of: makes the feed of a table with a given name.
+        make_feed: makes the feed of a table with a given name.
         write_unassigned: stores an epoch's messages that belong to no table.
         first_messages: messages whose tables are created when the job starts; columns of
             `MESSAGE_SCHEMA`.
@@ -89,7 +89,7 @@ class DatabaseTables:
     job_tables: WholeDatabase
     state_file: JobStateFile
     clock: Clock
-    feed_of: Callable[[str, FileStoreTable], TableFeed]
+    make_feed: Callable[[str, FileStoreTable], TableFeed]
     write_unassigned: Callable[[int, pa.Table], None]
     first_messages: pa.Table = field(default_factory=MESSAGE_SCHEMA.empty_table)
     _targets: dict[Origin, str] = field(init=False)
@@ -313,7 +313,7 @@ class DatabaseTables:
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         for notice in changes_that_fail(self.job_tables.source.format, table.schema):
             _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.problem, notice.fix)
-        return self.feed_of(name, table)
+        return self.make_feed(name, table)
 
     def _write_origins(self, new_reasons: Mapping[Origin, str]) -> None:
         state = self.state_file.state

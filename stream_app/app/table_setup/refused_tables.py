@@ -19,7 +19,7 @@ from stream_app.planning.sync.target_tables import (
 )
 
 TABLES_MAX = 1000
-"""Messages may hold any number of names."""
+"""The maximum number of refused tables that are kept, because messages may hold any number."""
 
 
 def with_newly_refused(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.table_setup.job_catalog import create_job_table
+from stream_app.app.opening.job_catalog import create_job_table
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
 from stream_app.message_format_registry import format_named

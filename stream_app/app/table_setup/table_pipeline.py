@@ -53,11 +53,11 @@ from stream_app.table.schema.alter import EvolutionRules
 LEFT_OUT_BY_JOB: frozenset[StepPlace] = frozenset()
 FILTERS = frozenset({StepPlace.FILTER_OF_MESSAGES, StepPlace.FILTER_OF_ROWS})
 LEFT_OUT_BY_REPLAY = frozenset({StepPlace.NARROWED_COLUMNS})
-"""Replaying a record consents to storing values that a type change has narrowed."""
+"""The steps that a replay omits: it consents to storing values that a type change has narrowed."""
 LEFT_OUT_OF_LATER_CHANGES = LEFT_OUT_BY_REPLAY | FILTERS
-"""A replay compares its rows with later changes, also with those that a filter drops."""
+"""The steps that a replay omits for later changes: it compares also those that a filter drops."""
 LEFT_OUT_BY_CHECK = frozenset({StepPlace.DESCRIBED_COLUMNS, StepPlace.INSERTS_ONLY})
-"""A check adds no columns to a table, and compares only tables with a primary key."""
+"""The steps that a check omits: it adds no columns, and compares only tables with a primary key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,8 +82,8 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     start_ms, rate = now_ms - 1000 * _WINDOW_S, 0.0
     for epochs in tables:
         if epochs:
-            first_ms = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
-            seconds = max(1.0, (now_ms - max(start_ms, first_ms)) / 1000)
+            first_time_ms = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
+            seconds = max(1.0, (now_ms - max(start_ms, first_time_ms)) / 1000)
             rate += (
                 sum(epoch.message_count for epoch in epochs if epoch.time_ms > start_ms) / seconds
             )

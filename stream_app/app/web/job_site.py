@@ -15,12 +15,12 @@ from stream_app.app.inspect.job_status import JobStatus, with_waiting_rows
 from stream_app.app.inspect.table_facts import FactsCache
 from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableActivity
+from stream_app.app.opening.job_catalog import job_identifier, open_job_table
 from stream_app.app.ops.replay.job_replay import job_record_replays
 from stream_app.app.ops.replay.later_change_check import ReadRange
 from stream_app.app.ops.replay.replay_lines import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.topic_checks import source_ends
-from stream_app.app.table_setup.job_catalog import job_identifier, open_job_table
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.site import Site
 from stream_app.app.web.unassigned_records import (
@@ -101,7 +101,9 @@ class JobSite(Site):
         self._history, self._read_range = history, read_range
         self._ask_ends = ask_ends or partial(source_ends, shown_job.job_tables.source)
         self._ends = _CachedResult(self._ask_for_ends, clock)
-        self._cached_newest_ms = _CachedResult(lambda: self._status(None).newest_ms(), clock)
+        self._cached_newest_time_ms = _CachedResult(
+            lambda: self._status(None).newest_time_ms(), clock
+        )
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
@@ -123,14 +125,14 @@ class JobSite(Site):
         return self.shown_job.secrets
 
     def tables(self) -> Sequence[TableStatus]:
-        """See `Site.tables`."""
+        """Return the statuses with page names, by the cached ends of the topics."""
         statuses = list(map(self._with_page_name, self._status(self._ends.result()[0]).tables()))
         return self._summary(statuses).with_lateness(statuses)
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
         status = self._status(self._ends.result()[0]).table(
-            self._name_in_job(name), self._newest_message_ms()
+            self._name_in_job(name), self._newest_message_time_ms()
         )
         if status is None:
             return None
@@ -172,7 +174,7 @@ class JobSite(Site):
         return self.shown_job.settings
 
     def quarantine(self, name: str) -> Quarantine | None:
-        """See `Site.quarantine`."""
+        """Return the records in the configured folder; None if there is no such folder."""
         folder, job_tables = self.shown_job.quarantine, self.shown_job.job_tables
         if folder is None or not (name or job_tables.separates_tables):
             return None
@@ -185,11 +187,11 @@ class JobSite(Site):
         return self._unassigned_facts.facts()
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:
-        """See `Site.epochs`."""
+        """Return the epochs of this process; empty if the job runs in another process."""
         return () if self._history is None else self._history.epochs(self._state_key(name))
 
     def activity_of(self, name: str) -> TableActivity | None:
-        """See `Site.activity_of`."""
+        """Return the activity in this process; None if the job runs in another process."""
         return None if self._history is None else self._history.activity_of(self._state_key(name))
 
     def replay(self, name: str) -> Iterator[str]:
@@ -293,6 +295,10 @@ class JobSite(Site):
         ends = self._ask_ends(reasons.append)
         return ends, reasons[0] if reasons else None
 
-    def _newest_message_ms(self) -> int | None:
-        """Return the cached `JobStatus.newest_ms`, because that examines all tables."""
-        return self._cached_newest_ms.result() if self._history is None else self._history.source_ms
+    def _newest_message_time_ms(self) -> int | None:
+        """Return the cached `JobStatus.newest_time_ms`, because that examines all tables."""
+        return (
+            self._cached_newest_time_ms.result()
+            if self._history is None
+            else self._history.source_time_ms
+        )

@@ -47,7 +47,7 @@ class PageVersion:
     actions: Actions
     name: str
     _value: str = field(init=False, default="")
-    _checked_s: float = field(init=False, default=float("-inf"))
+    _checked_at_s: float = field(init=False, default=float("-inf"))
     _duration_s: float = field(init=False, default=0.0)
     _lock: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
@@ -55,13 +55,13 @@ class PageVersion:
         """Return the digest of the present content."""
         async with self._lock:
             start_s = asyncio.get_running_loop().time()
-            if start_s - self._checked_s >= max(
+            if start_s - self._checked_at_s >= max(
                 PAGE_CHECK_INTERVAL_S / 2, _PAUSE_RATIO * self._duration_s
             ):
                 content = await run_in_threadpool(self._content)
                 self._value = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
-                self._checked_s = asyncio.get_running_loop().time()
-                self._duration_s = self._checked_s - start_s
+                self._checked_at_s = asyncio.get_running_loop().time()
+                self._duration_s = self._checked_at_s - start_s
         return self._value
 
     def _content(self) -> Hashable:

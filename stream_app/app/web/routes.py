@@ -76,7 +76,7 @@ _ROWS_DEFAULT = 50
 READ_S = 10.0
 """The number of seconds for which a read may search for rows."""
 _READS_MAX = 2
-"""Concurrent reads of rows or changes: the server may run in the job's driver."""
+"""The maximum number of concurrent reads of rows or changes: a job's driver may run the server."""
 _ACTION_FIX = "act on the page of the table itself, which offers its actions"
 _FORM_MAX = 16384
 """The maximum size of a form in bytes."""

@@ -33,7 +33,7 @@ from stream_app.errors import UsageError
 
 _LOCAL = "localhost"
 _CONNECTIONS_MAX = 128
-"""A page has one connection for its events, and a few more while it loads."""
+"""The maximum number of connections. A page has one for its events, and more while it loads."""
 _EVENTS = b"GET /events"
 ANY_NAME = "*"
 

@@ -216,7 +216,7 @@ class WarehouseSite(Site):
             table=name,
             state=JobTableState.READY,
             snapshot=facts.snapshot,
-            fresh_s=freshness_s(now_ms, facts.source_ms, None),
+            fresh_s=freshness_s(now_ms, facts.source_time_ms, None),
             changed_s=max(0, now_ms - facts.time_ms) // 1000,
         )
         return with_waiting_rows(with_proof(status, facts, now_ms), facts.waiting_row_count)

@@ -99,8 +99,10 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
         changes = (
             () if previous_schema is None else tuple(schema_differences(previous_schema, schema))
         )
-        time = time_text(schema.time_ms)
-        versions.append(SchemaVersion(schema_id=schema.schema_id, time=time, changes=changes))
+        version = SchemaVersion(
+            schema_id=schema.schema_id, time=time_text(schema.time_ms), changes=changes
+        )
+        versions.append(version)
     return versions[::-1]
 
 

@@ -42,7 +42,14 @@ from stream_app.catalog.hive.metastore_entries import (
     database_entry,
     table_entry,
 )
-from stream_app.catalog.hive.thrift_struct import Struct, flag, nested, structs, text, texts
+from stream_app.catalog.hive.thrift_struct import (
+    Struct,
+    flag,
+    inner_struct,
+    struct_list,
+    text,
+    text_list,
+)
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
@@ -90,8 +97,8 @@ class HiveCatalog(Catalog):
         names = self.client.ask(_GET_ALL_TABLES, text(database)).texts(0)
         tables: list[Struct] = []
         for start in range(0, len(names), _TABLES_PER_CALL):
-            batch = texts(names[start : start + _TABLES_PER_CALL])
-            request = nested(Struct({1: text(database), 2: batch}))
+            batch = text_list(names[start : start + _TABLES_PER_CALL])
+            request = inner_struct(Struct({1: text(database), 2: batch}))
             tables += self.client.ask(_GET_TABLES, request).struct(0).structs(1)
         return sorted(table.text(TableField.NAME) for table in tables if is_paimon_table(table))
 
@@ -162,12 +169,12 @@ class HiveCatalog(Catalog):
             {
                 1: text(identifier.database),
                 2: text(identifier.table),
-                3: structs(entries),
+                3: struct_list(entries),
                 4: flag(True),  # existing partitions stay unchanged
                 5: flag(False),  # and are not returned
             }
         )
-        self.client.ask(_ADD_PARTITIONS, nested(request))
+        self.client.ask(_ADD_PARTITIONS, inner_struct(request))
 
     def _catalog_table(self, identifier: Identifier, location: str) -> CatalogTable:
         return CatalogTable(

@@ -19,7 +19,7 @@ from enum import IntEnum
 
 from stream_app.catalog.catalog_lock import wait_for_lock
 from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod, RefusedError
-from stream_app.catalog.hive.thrift_struct import Struct, i32, i64, nested, structs, text
+from stream_app.catalog.hive.thrift_struct import Struct, i32, i64, inner_struct, struct_list, text
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock
 from stream_app.errors import CommitError, StorageError
@@ -81,13 +81,13 @@ class HiveLock:
 
     def _unlock(self, lock_id: int, where: str) -> None:
         try:
-            self.client.call(_UNLOCK, nested(Struct({1: i64(lock_id)})))
+            self.client.call(_UNLOCK, inner_struct(Struct({1: i64(lock_id)})))
         except (RefusedError, StorageError) as error:
             # The work under the lock is done, and the metastore releases the lock by its age.
             _LOG.warning("the metastore did not release the %s: %s", where, error)
 
     def _answer(self, method: MetastoreMethod, request: Struct) -> Struct:
-        return self.client.call(method, nested(request)).struct(0)
+        return self.client.call(method, inner_struct(request)).struct(0)
 
 
 def _request(identifier: Identifier, user: str, host: str) -> Struct:
@@ -101,7 +101,7 @@ def _request(identifier: Identifier, user: str, host: str) -> Struct:
     )
     return Struct(
         {
-            1: structs([component]),
+            1: struct_list([component]),
             3: text(user),
             4: text(host),
             5: text("stream_app"),

@@ -19,11 +19,11 @@ from stream_app.catalog.hive.thrift_struct import (
     Struct,
     ThriftValue,
     i32,
-    nested,
-    structs,
+    inner_struct,
+    struct_list,
     text,
+    text_list,
     text_map,
-    texts,
 )
 from stream_app.catalog.identifier import Identifier
 from stream_app.model.options.file_options import DATA_FILE_PATH_DIRECTORY
@@ -42,7 +42,7 @@ _LOCATION_KEY = "paimon_location"
 _HIVE_PREFIX = "hive."
 _PARTITION_EXPIRATION_TIME = "partition.expiration-time"
 _RETENTION = 2**31 - 1
-"""The largest value, as Paimon writes it: the metastore deletes nothing by itself."""
+"""The table's retention, the largest value, as in Paimon: the metastore itself deletes nothing."""
 
 
 class TableField(IntEnum):
@@ -183,7 +183,7 @@ def new_table_entry(
             TableField.CREATE_TIME: i32(creation.time_s),
             TableField.LAST_ACCESS_TIME: i32(creation.time_s),
             TableField.RETENTION: i32(_RETENTION),
-            TableField.PARTITION_KEYS: structs([]),
+            TableField.PARTITION_KEYS: struct_list([]),
             TableField.PARAMETERS: text_map(parameters),
             TableField.TYPE: text("MANAGED_TABLE"),
         }
@@ -207,20 +207,20 @@ def follow_schema(
     keys = schema.partition_keys if schema.core_options[METASTORE_PARTITIONED_TABLE] else ()
     columns = [column for column in schema.fields if column.name not in keys]
     fields: dict[int, ThriftValue] = {
-        TableField.STORAGE: nested(
+        TableField.STORAGE: inner_struct(
             storage.with_fields(
                 {
-                    StorageField.COLUMNS: structs(map(hive_column, columns)),
+                    StorageField.COLUMNS: struct_list(map(hive_column, columns)),
                     StorageField.INPUT_FORMAT: text(_INPUT_FORMAT),
                     StorageField.OUTPUT_FORMAT: text(_OUTPUT_FORMAT),
-                    StorageField.SERDE: nested(serde),
+                    StorageField.SERDE: inner_struct(serde),
                 }
             )
         ),
         TableField.PARAMETERS: text_map(_parameters(table, schema, layout, unset_keys)),
     }
     if keys:
-        partition_keys = structs(hive_column(schema.fields.field(key)) for key in keys)
+        partition_keys = struct_list(hive_column(schema.fields.field(key)) for key in keys)
         fields[TableField.PARTITION_KEYS] = partition_keys
     return table.with_fields(fields)
 
@@ -248,12 +248,12 @@ def _partition(
         storage = storage.with_fields({StorageField.LOCATION: text(location)})
     return Struct(
         {
-            PartitionField.VALUES: texts(partition.values),
+            PartitionField.VALUES: text_list(partition.values),
             PartitionField.DATABASE: text(table.text(TableField.DATABASE)),
             PartitionField.TABLE: text(table.text(TableField.NAME)),
             PartitionField.CREATE_TIME: i32(time_s),
             PartitionField.LAST_ACCESS_TIME: i32(time_s),
-            PartitionField.STORAGE: nested(storage),
+            PartitionField.STORAGE: inner_struct(storage),
             PartitionField.PARAMETERS: text_map(parameters),
         }
     )
@@ -284,7 +284,7 @@ def _with_location(table: Struct, location: str, layout: HiveLayout) -> Struct:
         parameters = {**table.text_map(TableField.PARAMETERS), _LOCATION_KEY: location}
         return table.with_fields({TableField.PARAMETERS: text_map(parameters)})
     storage = table.struct(TableField.STORAGE).with_fields({StorageField.LOCATION: text(location)})
-    return table.with_fields({TableField.STORAGE: nested(storage)})
+    return table.with_fields({TableField.STORAGE: inner_struct(storage)})
 
 
 def hive_column(field: DataField) -> Struct:

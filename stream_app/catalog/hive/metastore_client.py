@@ -25,7 +25,7 @@ from stream_app.catalog.hive.thrift_struct import (
     ThriftValue,
     read_struct,
     text,
-    texts,
+    text_list,
     write_struct,
 )
 from stream_app.errors import NoAccessError, StorageError, UsageError
@@ -190,7 +190,7 @@ class MetastoreClient:
                 continue
             # A metastore creates folders as this user.
             user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-            arguments = Struct({1: text(user), 2: texts([])})
+            arguments = Struct({1: text(user), 2: text_list([])})
             self._check_answer(_SET_UGI, _call(protocol, _SET_UGI.name, arguments))
             return protocol
         raise AssertionError("the list of addresses is not empty")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod, RefusedError
-from stream_app.catalog.hive.thrift_struct import Struct, nested, text, text_map
+from stream_app.catalog.hive.thrift_struct import Struct, inner_struct, text, text_map
 from stream_app.catalog.identifier import Identifier
 
 META = "MetaException"
@@ -34,12 +34,12 @@ def database_entry(client: MetastoreClient, name: str) -> Struct | None:
 def create_database_entry(client: MetastoreClient, name: str, entry: Struct) -> None:
     """Create a database, unless another process has just created it."""
     with suppress(RefusedError):
-        client.ask(_CREATE_DATABASE, nested(entry), expected_kind=EXISTS, name=name)
+        client.ask(_CREATE_DATABASE, inner_struct(entry), expected_kind=EXISTS, name=name)
 
 
 def table_entry(client: MetastoreClient, identifier: Identifier) -> Struct | None:
     """Return the entry of a table; None if it does not exist."""
-    request = nested(Struct({1: text(identifier.database), 2: text(identifier.table)}))
+    request = inner_struct(Struct({1: text(identifier.database), 2: text(identifier.table)}))
     with suppress(RefusedError):
         answer = client.ask(_GET_TABLE, request, expected_kind=_GONE, name=str(identifier))
         return answer.struct(0).struct(1)
@@ -49,7 +49,7 @@ def table_entry(client: MetastoreClient, identifier: Identifier) -> Struct | Non
 def create_table_entry(client: MetastoreClient, identifier: Identifier, entry: Struct) -> bool:
     """Create a table; return False if its name is taken."""
     try:
-        client.ask(_CREATE_TABLE, nested(entry), expected_kind=EXISTS, name=str(identifier))
+        client.ask(_CREATE_TABLE, inner_struct(entry), expected_kind=EXISTS, name=str(identifier))
     except RefusedError:
         return False
     return True
@@ -64,6 +64,6 @@ def alter_table_entry(
         context: further parameters of the call.
     """
     client.ask(
-        _ALTER_TABLE, text(identifier.database), text(identifier.table), nested(entry),
-        nested(Struct({1: text_map({"CASCADE": "true", **context})})), name=str(identifier),
+        _ALTER_TABLE, text(identifier.database), text(identifier.table), inner_struct(entry),
+        inner_struct(Struct({1: text_map({"CASCADE": "true", **context})})), name=str(identifier),
     )  # fmt: skip

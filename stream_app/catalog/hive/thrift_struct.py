@@ -141,19 +141,19 @@ def i64(value: int) -> ThriftValue:
     return ThriftValue(ThriftType.I64, value)
 
 
-def nested(struct: Struct) -> ThriftValue:
+def inner_struct(struct: Struct) -> ThriftValue:
     """Return a struct as a field."""
     return ThriftValue(ThriftType.STRUCT, struct)
 
 
-def texts(values: Iterable[str]) -> ThriftValue:
+def text_list(values: Iterable[str]) -> ThriftValue:
     """Return a list of strings."""
     return ThriftValue(
         ThriftType.LIST, ThriftList(ThriftType.STRING, tuple(value.encode() for value in values))
     )
 
 
-def structs(values: Iterable[Struct]) -> ThriftValue:
+def struct_list(values: Iterable[Struct]) -> ThriftValue:
     """Return a list of structs."""
     return ThriftValue(ThriftType.LIST, ThriftList(ThriftType.STRUCT, tuple(values)))
 
@@ -173,7 +173,7 @@ _SCALARS = {
     ThriftType.I64: "I64",
     ThriftType.STRING: "Binary",
 }
-"""The end of the names of a protocol's methods."""
+"""Type of a scalar → the end of the names of a protocol's methods that read and write it."""
 
 
 def read_struct(protocol: Any) -> Struct:

@@ -44,8 +44,10 @@ _CREATE_TABLES = (
         PRIMARY KEY (catalog_key, database_name, table_name, property_key))""",
 )
 _VALUE_LENGTH_MAX = 1000
-"""The copy omits a longer option. Engines read options from the table's schema, which has all of
-them; the copy serves queries of the database.
+"""The maximum length of an option's value in the database's copy, which omits longer ones.
+
+Engines read options from the table's schema, which has all of them; the copy serves queries of the
+database.
 """
 _TABLE_CONDITION = "catalog_key = ? AND database_name = ? AND table_name = ?"
 _DATABASE_CONDITION = "catalog_key = ? AND database_name = ?"

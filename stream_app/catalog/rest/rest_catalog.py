@@ -48,7 +48,7 @@ class RestCatalog(Catalog):
 
     @property
     def label(self) -> str:
-        """See `Catalog.label`."""
+        """The server's address, and the warehouse's name on the server."""
         return f"{self.api.uri}#{self.warehouse}"
 
     @property

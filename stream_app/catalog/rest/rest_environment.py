@@ -133,6 +133,6 @@ def _statistics_object(partition: PartitionStatistics) -> dict[str, object]:
         "recordCount": partition.record_count,
         "fileSizeInBytes": partition.file_size,
         "fileCount": partition.file_count,
-        "lastFileCreationTime": partition.newest_file_ms,
+        "lastFileCreationTime": partition.newest_file_time_ms,
         "totalBuckets": partition.total_buckets,
     }

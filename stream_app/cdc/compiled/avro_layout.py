@@ -113,15 +113,15 @@ class AvroMessages:
     Attributes:
         is_parsed: bool [n].
         image_count: the number s of images.
-        before_at, after_at: int64 [m], the index of each message's image, or -1 without one.
+        before_indices, after_indices: int64 [m], the index of each message's image, or -1.
         columns: the columns [s] of the images, by name.
         texts: the columns [m] of texts, by their path.
     """
 
     is_parsed: Bools
     image_count: int
-    before_at: Int64s
-    after_at: Int64s
+    before_indices: Int64s
+    after_indices: Int64s
     columns: Mapping[str, AvroColumn]
     texts: Mapping[_Path, AvroColumn]
 
@@ -200,9 +200,9 @@ class AvroLayout:
             positions[first_copied:] -= offsets[first_copied]
         cells = ImageCells.for_columns(self.width, 2 * count)
         is_parsed = np.empty(count, np.bool_)
-        before_at, after_at = np.empty((2, count), np.int64)
+        before_indices, after_indices = np.empty((2, count), np.int64)
         image_count = walk_messages(
-            AvroPositions(starts + head, ends, before_at, after_at, is_parsed),
+            AvroPositions(starts + head, ends, before_indices, after_indices, is_parsed),
             AvroBuffers(
                 steps=self.steps.ctypes.data,
                 values=cells.values.ctypes.data,
@@ -216,8 +216,8 @@ class AvroLayout:
         return AvroMessages(
             is_parsed=is_parsed,
             image_count=image_count,
-            before_at=before_at[:row_count],
-            after_at=after_at[:row_count],
+            before_indices=before_indices[:row_count],
+            after_indices=after_indices[:row_count],
             columns={
                 name: AvroColumn(avro_type, cells, (data, copied_bytes), index, image_count)
                 for name, (index, avro_type) in self.column_cells.items()

@@ -49,14 +49,14 @@ class AvroPositions(NamedTuple):
 
     Attributes:
         starts, ends: int64 [n]; the addresses of each value's first byte and of its end.
-        before_at, after_at: int64 [m]; the indices of a message's images, or -1.
+        before_indices, after_indices: int64 [m]; the indices of a message's images, or -1.
         is_parsed: bool [n]; false for a declined message.
     """
 
     starts: Int64s
     ends: Int64s
-    before_at: Int64s
-    after_at: Int64s
+    before_indices: Int64s
+    after_indices: Int64s
     is_parsed: Bools
 
 
@@ -85,8 +85,8 @@ def walk_messages(positions: AvroPositions, buffers: AvroBuffers) -> int:
         next_image, before, after = _read_message(span, buffers, (image, row))
         positions.is_parsed[message] = next_image >= 0
         if next_image >= 0:
-            positions.before_at[row] = before
-            positions.after_at[row] = after
+            positions.before_indices[row] = before
+            positions.after_indices[row] = after
             image, row = next_image, row + 1
     return image
 

@@ -73,7 +73,7 @@ class ImageBuffers(NamedTuple):
         starts: int64 [e + 1]; where each name begins in the words.
         lengths: int64 [e]; the bytes of each name.
         masks: uint64 [e]; the mask of the name's bytes in its last word.
-        columns: int64 [e]; the column of each name, or `NO_COLUMN`.
+        column_indices: int64 [e]; the index of each name's column, or `NO_COLUMN`.
         kinds: int64 [c]; the kinds of the columns' cells.
         scales: int64 [c]; the fractional digits of decimals.
         values: int64 [c, s]; values; for a text its address, inverted if it has escapes.
@@ -88,7 +88,7 @@ class ImageBuffers(NamedTuple):
     starts: int
     lengths: int
     masks: int
-    columns: int
+    column_indices: int
     kinds: int
     scales: int
     values: int

@@ -68,7 +68,7 @@ def parse_name(
         value_position = blank_end(value_position, end)
     column = NO_COLUMN
     if entry >= 0:
-        column = number_at(buffers.columns + 8 * entry)
+        column = number_at(buffers.column_indices + 8 * entry)
         next_entry = entry + 1 if entry + 1 < buffers.name_count else 0
         if column == NO_COLUMN:
             column = NO_COLUMN - 1 - entry

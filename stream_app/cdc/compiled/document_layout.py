@@ -42,12 +42,12 @@ class DocumentLayout:
     """The documents of a table.
 
     Attributes:
-        columns: int64 [e]; for each name its position among the typed columns, or `NO_COLUMN`.
+        column_indices: int64 [e]; the index of each name's typed column, or `NO_COLUMN`.
         kinds: int64 [c]; a bit for each form of values that a typed column takes.
     """
 
     names: PackedNames
-    columns: Int64s
+    column_indices: Int64s
     kinds: Int64s
     FORMS: ClassVar[Mapping[str, int]] = {
         "null": NULLS,
@@ -71,10 +71,10 @@ class DocumentLayout:
         names = plain_names([*order, *forms])
         if not names or len(plain_names(forms)) < len(forms):
             return None
-        column_indices = {name: index for index, name in enumerate(forms)}
+        index_by_name = {name: index for index, name in enumerate(forms)}
         return cls(
             PackedNames.of(names),
-            np.array([column_indices.get(name, NO_COLUMN) for name in names], np.int64),
+            np.array([index_by_name.get(name, NO_COLUMN) for name in names], np.int64),
             np.array(
                 [
                     sum(1 << cls.FORMS[form] for form in column_forms)
@@ -113,7 +113,7 @@ class DocumentLayout:
         lengths, is_rewritten = np.zeros(count, np.int64), np.empty(count, np.bool_)
         rows = rewrite_messages(
             RewrittenPositions(ended_messages.starts, ended_messages.ends, lengths, is_rewritten),
-            cells.buffers(self.names, self.columns, self.kinds, scales),
+            cells.buffers(self.names, self.column_indices, self.kinds, scales),
             RewriteMemory(output.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
         )
         bounds = np.zeros(rows + 1, np.int32)

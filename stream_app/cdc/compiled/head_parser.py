@@ -30,7 +30,7 @@ class HeadPositions(NamedTuple):
 
     Attributes:
         starts, tail_starts: int64 [n]; where each message and its tail begin in the data.
-        before_at, after_at: int64 [n]; the index of each image, or -1.
+        before_indices, after_indices: int64 [n]; the index of each image, or -1.
         drift_hashes: int64 [n]; 0 where the images have the table's columns and no other. Messages
             with the same unknown and missing columns have the same number.
         is_parsed: bool [n]; false for a declined message.
@@ -38,8 +38,8 @@ class HeadPositions(NamedTuple):
 
     starts: Int64s
     tail_starts: Int64s
-    before_at: Int64s
-    after_at: Int64s
+    before_indices: Int64s
+    after_indices: Int64s
     drift_hashes: Int64s
     is_parsed: Bools
 
@@ -58,7 +58,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
     image, stamp = 0, 0
     for row in range(len(heads.starts)):
         start, tail_start = heads.starts[row], heads.tail_starts[row]
-        heads.before_at[row] = heads.after_at[row] = -1
+        heads.before_indices[row] = heads.after_indices[row] = -1
         heads.is_parsed[row] = False
         stamp += 2
         if tail_start - start < _HEAD_MIN or word_at(start) != _BEFORE:
@@ -74,7 +74,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             position, searches = before.position, before.searches
             if position < 0:
                 continue
-            heads.before_at[row] = next_image
+            heads.before_indices[row] = next_image
             next_image, before_sum = next_image + 1, before.unknown + before.missing
             hash_sum = drift_hash_of(before_sum) if before_sum else 0
         elif word_at(position) & _FOUR_BYTES == _NULL:
@@ -92,7 +92,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             )
             if after.position != tail_start:
                 continue
-            heads.after_at[row] = next_image
+            heads.after_indices[row] = next_image
             next_image, hash_sum = next_image + 1, hash_sum + after.unknown + after.missing
         elif position + _NULL_SIZE != tail_start or word_at(position) & _FOUR_BYTES != _NULL:
             continue

@@ -50,7 +50,7 @@ class ImageCells:
         )
 
     def buffers(
-        self, names: PackedNames, columns: Int64s, kinds: Int64s, scales: Int64s
+        self, names: PackedNames, column_indices: Int64s, kinds: Int64s, scales: Int64s
     ) -> ImageBuffers:
         """Return the addresses of cells and of a layout's buffers, which must stay alive."""
         return ImageBuffers(
@@ -58,7 +58,7 @@ class ImageCells:
             starts=names.starts.ctypes.data,
             lengths=names.lengths.ctypes.data,
             masks=names.masks.ctypes.data,
-            columns=columns.ctypes.data,
+            column_indices=column_indices.ctypes.data,
             kinds=kinds.ctypes.data,
             scales=scales.ctypes.data,
             values=self.values.ctypes.data,
@@ -66,7 +66,7 @@ class ImageCells:
             text_lengths=self.lengths.ctypes.data,
             states=self.states.ctypes.data,
             stamps=self.stamps.ctypes.data,
-            name_count=len(columns),
+            name_count=len(column_indices),
             column_count=len(kinds),
             width=self.values.shape[1],
         )

@@ -43,7 +43,7 @@ from stream_app.cdc.compiled.parser_input import PackedNames, end_messages, plai
 from stream_app.cdc.compiled.row_parser import InnerBuffers, RowPositions, count_byte, parse_rows
 
 TAIL_MIN = 16
-"""The least bytes of a tail, because the parser reads so far beyond a head."""
+"""The minimum bytes of a tail, because the parser of a head reads up to 16 bytes beyond it."""
 _CELLS_MAX = 1 << 24
 _NO_LAYOUTS: Mapping[str, ImageLayout] = MappingProxyType({})
 _PLAIN_KINDS = {pa.int64(): INTEGER, pa.bool_(): BOOLEAN, pa.string(): TEXT}
@@ -55,15 +55,15 @@ class ImageColumns:
 
     Attributes:
         columns: for each column of the table an array [s] of the images' values.
-        before_at, after_at: int64 [n], the index of each message's image, or -1 without one.
+        before_indices, after_indices: int64 [n], the index of each message's image, or -1.
         is_parsed: bool [n]; false for a declined message.
         drift_hashes: int64 [n]; 0 where the images have the table's columns and no other. Messages
             with the same unknown and missing columns have the same number.
     """
 
     columns: Sequence[pa.Array]
-    before_at: Int64s
-    after_at: Int64s
+    before_indices: Int64s
+    after_indices: Int64s
     is_parsed: Bools
     drift_hashes: Int64s
 
@@ -100,7 +100,7 @@ class ImageLayout:
     """
 
     packed_names: PackedNames
-    columns: Int64s
+    column_indices: Int64s
     kinds: Int64s
     scales: Int64s
     types: Sequence[pa.DataType]
@@ -141,13 +141,15 @@ class ImageLayout:
         all_types = [*filter(None, cell_types), *inner]
         scales = [reading.data_type.scale for reading in readings]
         columns = [*(reading.name for reading in readings), *objects, *lists]
-        column_indices = {name: index for index, name in enumerate(columns)}
-        names = plain_names([*order, *column_indices])
+        index_by_name = {name: index for index, name in enumerate(columns)}
+        names = plain_names([*order, *index_by_name])
         if not names:
             return None
         return cls(
             packed_names=PackedNames.of(names),
-            columns=np.array([column_indices.get(name, NO_COLUMN) for name in names], np.int64),
+            column_indices=np.array(
+                [index_by_name.get(name, NO_COLUMN) for name in names], np.int64
+            ),
             kinds=np.array([kind for kind, _ in all_types], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
             types=[target_type for _, target_type in all_types],
@@ -169,7 +171,7 @@ class ImageLayout:
         empty: Int64s = np.zeros(0, np.int64)
         text_layout = cls(
             packed_names=PackedNames.of([]),
-            columns=empty,
+            column_indices=empty,
             kinds=np.full(1, TEXT, np.int64),
             scales=np.zeros(1, np.int64),
             types=[pa.string()],
@@ -186,12 +188,12 @@ class ImageLayout:
 
         Two messages, of which the second is not JSON::
 
-            heads         {"before":{"k":1},"after":{"k":2}    {"before":null,"after":{"k":x}
-            columns       [[1, 2]]
-            before_at     [0, -1]
-            after_at      [1, -1]
-            drift_hashes  [0, 0]
-            is_parsed     [T, F]
+            heads           {"before":{"k":1},"after":{"k":2}    {"before":null,"after":{"k":x}
+            columns         [[1, 2]]
+            before_indices  [0, -1]
+            after_indices   [1, -1]
+            drift_hashes    [0, 0]
+            is_parsed       [T, F]
 
         Args:
             data: uint8; all messages.
@@ -214,8 +216,8 @@ class ImageLayout:
         image_count = parse_heads(heads, self._buffers(cells))
         return ImageColumns(
             columns=self._columns(cells, image_count),
-            before_at=np.where(heads.is_parsed, heads.before_at, -1),
-            after_at=np.where(heads.is_parsed, heads.after_at, -1),
+            before_indices=np.where(heads.is_parsed, heads.before_indices, -1),
+            after_indices=np.where(heads.is_parsed, heads.after_indices, -1),
             is_parsed=heads.is_parsed,
             drift_hashes=heads.drift_hashes,
         )
@@ -278,7 +280,7 @@ class ImageLayout:
         ]
 
     def _buffers(self, cells: ImageCells) -> ImageBuffers:
-        return cells.buffers(self.packed_names, self.columns, self.kinds, self.scales)
+        return cells.buffers(self.packed_names, self.column_indices, self.kinds, self.scales)
 
 
 def _kind_of(

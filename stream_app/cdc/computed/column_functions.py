@@ -102,8 +102,10 @@ def function_of(definition: Definition) -> Function:
     """
     function = COLUMN_FUNCTIONS.get(definition.function)
     if function is None:
-        suggestion = known_names_text(definition.function, COLUMN_FUNCTIONS)
-        raise DefinitionError(f"has the unknown function {definition.function!r}; {suggestion}")
+        suggestion_text = known_names_text(definition.function, COLUMN_FUNCTIONS)
+        raise DefinitionError(
+            f"has the unknown function {definition.function!r}; {suggestion_text}"
+        )
     if function.reads_column and not (definition.arguments and definition.arguments[0]):
         raise DefinitionError(f"names no column; write {function.usage}")
     return function

@@ -68,20 +68,20 @@ def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[Tabl
 
 def versions_of_schemas(
     messages: pa.RecordBatch,
-    rows_of_schemas: Iterable[Int64s],
+    indices_of_schemas: Iterable[Int64s],
     describe_one: Callable[[pa.RecordBatch], SourceTable | None],
 ) -> list[TableVersionSeen]:
     """Return a version for each schema, by the first of its messages that shows columns.
 
     Args:
-        rows_of_schemas: the messages of each schema: int64 [m].
+        indices_of_schemas: the indices of the messages of each schema: int64 [m].
         describe_one: describes the table of one message; None if the message shows no column.
     """
     tables: list[TableVersionSeen] = []
-    for rows in rows_of_schemas:
-        descriptions = (describe_one(messages.slice(row, 1)) for row in rows.tolist())
+    for indices in indices_of_schemas:
+        descriptions = (describe_one(messages.slice(index, 1)) for index in indices.tolist())
         if (table := next(filter(None, descriptions), None)) is not None:
-            tables.append(TableVersionSeen(rows, table))
+            tables.append(TableVersionSeen(indices, table))
     return tables
 
 
@@ -101,9 +101,9 @@ class _VersionMessages:
 def _version_messages(messages: pa.RecordBatch) -> Iterator[_VersionMessages]:
     for group in split_messages(messages):
         schema = _parse_object(group.prefix + b"null}") if group.prefix else None
-        rows = group.message_indices.tolist()
+        message_indices = group.message_indices.tolist()
         yield from _versions_of_group(
-            group.payloads, rows, None if schema is None else schema["schema"]
+            group.payloads, message_indices, None if schema is None else schema["schema"]
         )
 
 

@@ -104,7 +104,7 @@ class DebeziumJson:
             if self._checked_options.looks_up
             else frozenset(),
         )
-        self._keys = KeyCheck(rules, self._checked_options.quarantines_unproven)
+        self._keys = KeyCheck(rules, self._checked_options.quarantines_uncertain)
         self._fields = fields or {}
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
         self._groups: dict[bytes, FastGroup] = {}

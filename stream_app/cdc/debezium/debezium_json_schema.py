@@ -126,9 +126,9 @@ class _JsonSchemaSourceExtractor:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        rows_of_schemas = (rows for _, rows in self._by_schema(messages))
+        indices_of_schemas = (rows for _, rows in self._by_schema(messages))
         return versions_of_schemas(
-            messages, rows_of_schemas, partial(self.describe, options=options)
+            messages, indices_of_schemas, partial(self.describe, options=options)
         )
 
     def _by_schema(self, messages: pa.RecordBatch) -> Iterator[tuple[bytes, Int64s]]:

@@ -169,7 +169,7 @@ class DebeziumOptions(CheckedOptions):
         return str(self.values.get(DECODER, ARRAYS))
 
     @property
-    def quarantines_unproven(self) -> bool:
+    def quarantines_uncertain(self) -> bool:
         """Whether a change of an uncertain row becomes a bad record instead of stopping the job."""
         return bool(self.values[UNPROVEN_KEYS] == "quarantine")
 

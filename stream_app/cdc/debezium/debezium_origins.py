@@ -52,7 +52,7 @@ _FIELDS = pa.schema(
 )
 _ROW_OPS = pa.array(["c", "r", "u", "d", "t"])
 _SOURCE_ENDS = (b'},"transaction":null,"op":"', b'},"op":"')
-"""The texts that can follow the field `source`; a transaction ends like it."""
+"""The texts that can follow the field `source`; a transaction block ends in the same way."""
 _FLAT_TIME = "__source_ts_ms"
 _TIME_FIELDS = pa.schema(
     [pa.field("source", pa.struct([("ts_ms", pa.int64())])), pa.field(_FLAT_TIME, pa.int64())]

@@ -89,11 +89,13 @@ class KeyRules:
         return bool(self.primary_key) and self.identity is ReplicaIdentity.AUTO
 
 
-def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) -> KeyQuestions:
+def questions_of(
+    rules: KeyRules, ops: Ops, has_before: Bools, has_whole_images: Bools
+) -> KeyQuestions:
     """Return what each record's key must prove.
 
     Args:
-        is_whole: whether the connector is one of `WHOLE_IMAGES`.
+        has_whole_images: whether the connector is one of `WHOLE_IMAGES`.
     """
     questions: KeyQuestions = np.zeros(len(ops), np.uint8)
     if not rules.primary_key:
@@ -103,7 +105,7 @@ def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) 
         case ReplicaIdentity.FULL:
             is_proven = has_before
         case ReplicaIdentity.AUTO:
-            is_proven = has_before & is_whole
+            is_proven = has_before & has_whole_images
         case ReplicaIdentity.DEFAULT:
             is_proven = np.zeros(len(ops), np.bool_)
     questions[is_update & ~has_before] = KeyQuestion.UPDATE
@@ -122,14 +124,14 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> bool:
         return question is KeyQuestion.UPSERT
     if fields == NO_KEY:
         # The source has no key, so its before-images are whole.
-        is_whole = (
+        shows_row = (
             question is not KeyQuestion.UPDATE and rules.identity is not ReplicaIdentity.DEFAULT
         )
-        return question is KeyQuestion.UPSERT or is_whole
+        return question is KeyQuestion.UPSERT or shows_row
     return fields >= rules.required_columns(question)
 
 
-def uncertainty(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> str:
+def uncertain_row_reason(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> str:
     """Return the reason of a bad record whose row is uncertain."""
     operation = {
         KeyQuestion.UPSERT: "may be an update (it has no __op)",
@@ -156,7 +158,7 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> st
     )
 
 
-def remedies(rules: KeyRules, fields: KeyFields) -> str:
+def proof_remedies(rules: KeyRules, fields: KeyFields) -> str:
     """Return the options and settings that make such records certain."""
     key_fields = rules.source_key if rules.source_key is not None else fields
     images_fix = (
@@ -231,7 +233,9 @@ class KeyCheck:
             case = cases[codes[first_failed], questions[first_failed]]
             raise _uncertain_error(messages, int(message_indices[first_failed]), self.rules, *case)
         reasons = {
-            failure: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
+            failure: (
+                f"{uncertain_row_reason(self.rules, *case)}; {proof_remedies(self.rules, case[1])}"
+            )
             for failure, case in cases.items()
         }
         # A loop over bad records.
@@ -256,8 +260,8 @@ def _uncertain_error(
     fields: KeyFields,
 ) -> WrongSourceError:
     return WrongSourceError(
-        f"the record {uncertainty(rules, question, fields)}",
+        f"the record {uncertain_row_reason(rules, question, fields)}",
         where=message_place(messages, position),
-        fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sends such "
-        f"records to quarantine and continues",
+        fix=f"{proof_remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' "
+        "sends such records to quarantine and continues",
     )

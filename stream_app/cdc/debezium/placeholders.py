@@ -162,7 +162,9 @@ def restore_images(
         if pa.types.is_list(column.type):
             is_placeholder = np.append(placeholder.in_lists(column), False)  # for images at -1
             is_suspect = (
-                is_suspect | is_placeholder[images.before_at] | is_placeholder[images.after_at]
+                is_suspect
+                | is_placeholder[images.before_indices]
+                | is_placeholder[images.after_indices]
             )
         if not pa.types.is_string(reading.wire_type(json_kind)) or not _is_text(column.type):
             continue
@@ -214,18 +216,18 @@ def _restore_column(
     Args:
         is_placeholder: bool [s].
     """
-    before_rows = images.before_at[images.has_before]
+    before_rows = images.before_indices[images.has_before]
     values = _null_at(column, before_rows[is_placeholder[before_rows]])  # step 1
-    is_remaining = images.has_after & is_placeholder[images.after_at]
+    is_remaining = images.has_after & is_placeholder[images.after_indices]
     if has_old_values:  # step 2
-        is_copied = is_remaining & images.has_before & valid_of(values)[images.before_at]
+        is_copied = is_remaining & images.has_before & valid_of(values)[images.before_indices]
         image_indices = np.arange(len(values))
-        image_indices[images.after_at[is_copied]] = images.before_at[is_copied]
+        image_indices[images.after_indices[is_copied]] = images.before_indices[is_copied]
         values, is_remaining = values.take(pa.array(image_indices)), is_remaining & ~is_copied
     is_looked_up = np.zeros(len(is_remaining), np.bool_)
     if may_look_up:  # step 3
         is_looked_up = is_remaining & (images.ops == UPDATE) & ~images.has_before
-        values = _null_at(values, images.after_at[is_looked_up])
+        values = _null_at(values, images.after_indices[is_looked_up])
     return _RestoredColumn(values, is_looked_up, is_remaining & ~is_looked_up)
 
 

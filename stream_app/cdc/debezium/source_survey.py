@@ -23,8 +23,8 @@ from stream_app.cdc.debezium.key_proof import (
     KeyRules,
     ReplicaIdentity,
     answers,
-    remedies,
-    uncertainty,
+    proof_remedies,
+    uncertain_row_reason,
 )
 from stream_app.cdc.debezium.message_keys import NO_KEY, KeyFields, MessageKeys
 from stream_app.cdc.message_format import FormatSetup, Notice
@@ -88,9 +88,9 @@ class DebeziumSurvey:
             return None
         return Notice(
             stops_job=not self.quarantines_uncertain,
-            problem=f"a record {uncertainty(self.rules, question, sample.fields)}",
+            problem=f"a record {uncertain_row_reason(self.rules, question, sample.fields)}",
             where=sample.place,
-            fix=remedies(self.rules, sample.fields),
+            fix=proof_remedies(self.rules, sample.fields),
         )
 
     def _uncertain_delete_notice(self, sample: SeenRecord) -> Notice | None:
@@ -99,12 +99,12 @@ class DebeziumSurvey:
         question = question_of(self.rules, delete)
         if answers(self.rules, question, sample.fields):
             return None
-        reason = uncertainty(self.rules, question, sample.fields)
+        reason = uncertain_row_reason(self.rules, question, sample.fields)
         return Notice(
             problem="the row of a delete or an update will not be certain: a record like this "
             + reason,
             where=sample.place,
-            fix=remedies(self.rules, sample.fields),
+            fix=proof_remedies(self.rules, sample.fields),
         )
 
     def _empty_key_notice(self, sample: SeenRecord) -> Notice | None:
@@ -123,7 +123,7 @@ class DebeziumSurvey:
                     f"message.key.columns and REPLICA IDENTITY DEFAULT Debezium builds such "
                     f"keys of invented values, so deleted and moved rows stay",
                     where=sample.place,
-                    fix=remedies(self.rules, frozenset()),
+                    fix=proof_remedies(self.rules, frozenset()),
                 )
         return None
 
@@ -181,7 +181,7 @@ def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Debezi
     columns, primary_key = frozenset(setup.columns.names), frozenset(setup.primary_keys)
     return DebeziumSurvey(
         rules=key_rules(options, setup.primary_keys, setup.traits),
-        quarantines_uncertain=options.quarantines_unproven,
+        quarantines_uncertain=options.quarantines_uncertain,
         writes_changelog=setup.keep_update_before,
         records_of={
             topic: records

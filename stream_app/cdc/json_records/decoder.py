@@ -73,7 +73,7 @@ Group_contra = TypeVar("Group_contra", bound=SchemaGroup, contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class PlacedValues:
-    """Values of a batch, with the rows of their messages.
+    """Values of a batch, with the indices of their messages.
 
     Attributes:
         values: binary [n] without nulls.

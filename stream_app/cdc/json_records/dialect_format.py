@@ -34,7 +34,6 @@ from stream_app.cdc.json_records.decoder import (
     PlacedValues,
     SchemaGroup,
     ShapeDecoder,
-    ValueDecoder,
 )
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_layouts
 from stream_app.cdc.json_records.dialect import (
@@ -72,8 +71,8 @@ from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import DataType, RowType
 
 
-class DialectDecoder(ValueDecoder[SchemaGroup]):
-    """A decoder of one dialect's messages. Implements `message_format.MessageFormat`."""
+class DialectDecoder:
+    """A decoder of one dialect's messages. Implements `MessageFormat` and `ValueDecoder`."""
 
     def __init__(
         self,

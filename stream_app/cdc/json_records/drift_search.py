@@ -37,7 +37,7 @@ Classes = npt.NDArray[np.uint8]
 NO_CLASS = 0
 """Marks a record that is not searched."""
 _WITH_BEFORE = np.uint8(0x80)
-"""Added to a record's op, which is a letter of ASCII."""
+"""The bit for a before-image, beside a record's op, which is a letter of ASCII."""
 _NAME_END, _ESCAPED_END = b'":', b'\\":'
 _QUOTE, _COLON, _BACKSLASH = b'":\\'
 

@@ -1,11 +1,12 @@
 """Describes columns and types that messages have and the table lacks, so that the table can follow.
 
-It runs where ``unknown-columns`` is ``evolve``. In a batch it describes the first message of each
-schema, and the first with each unknown column. It skips a schema that was the only one of the
-latest batch without differences from the table. Of bad records it describes only types of the
-table's columns, because a value may not fit its column. Where a format
-fingerprints no schemas, it describes the first and the last message. It reports the differences
-from the table.
+The step runs where ``unknown-columns`` is ``evolve``, and reports how messages differ from the
+table. In each batch it describes the first message of each schema, and the first message with each
+unknown column. If a format fingerprints no schemas, it describes the first and the last message.
+
+The step remembers the schema of the latest batch that had only one schema, and no differences from
+the table. It does not describe this schema again. In bad records it looks only at the types of the
+table's columns, because a value may not fit its column.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable, merged_source_table, with_aliases
 
 BAD_DESCRIBED_MAX = 100
-"""Bad records of a batch that are looked at for types which the column does not hold."""
+"""The maximum number of a batch's bad records that are searched for types of their columns."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class DescriptionStep:
     columns: RowType
     aliases: Mapping[str, str] = field(default_factory=dict)
     _followed_schemas: frozenset[str] = field(init=False, default=frozenset())
-    """The only schema of the latest such batch whose description did not differ from the table."""
+    """The schema of the latest batch with only one schema and no differences from the table."""
 
     def __call__(self, decoded_batch: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""

@@ -30,8 +30,8 @@ class InsertOnlyStep:
     """The step that refuses records that are not inserts. Implements `pipeline.Step`.
 
     Attributes:
-        quarantines_non_inserts: whether records that are not inserts become bad ones; else one
-            stops the job.
+        quarantines_non_inserts: whether records that are not inserts become bad ones. Otherwise
+            such a record stops the job.
         ignores_deletes: whether deletes are skipped (``ignore-delete``).
     """
 

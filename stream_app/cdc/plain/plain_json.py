@@ -71,11 +71,11 @@ class PlainDialect(Dialect):
 
     @property
     def sends_keys_alone(self) -> bool:
-        """See `dialect.Dialect`."""
+        """Whether each message is the key of a deleted row."""
         return self.reads_deletes
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
-        """See `dialect.Dialect`."""
+        """Return the whole document as the only image; key columns that it lacks are null."""
         row = {**dict.fromkeys(self.key_columns), **document} if self.key_columns else document
         befores, afters = ((row,), ()) if self.reads_deletes else ((), (row,))
         return DocumentImages(befores, afters, len(document), is_flat=True)
@@ -83,11 +83,11 @@ class PlainDialect(Dialect):
     def described_table(
         self, document: dict[str, Any], key: Any, _options: MappingOptions
     ) -> SourceTable | None:
-        """See `dialect.Dialect`."""
+        """Return the document's columns without types, and the names of the message's key."""
         return untyped_table(document, list(key) if isinstance(key, dict) else ())
 
     def fields(self, table: DialectTable, json_kinds: Sequence[JsonKind]) -> ParsedFields:
-        """See `dialect.Dialect`."""
+        """Return the table's columns, because the document itself is the row."""
         return ParsedFields(table.readings, json_kinds)
 
     def parsed_records(
@@ -139,7 +139,7 @@ class PlainDialect(Dialect):
     def read(
         self, document: dict[str, Any], key: bytes | None, table: DialectTable
     ) -> Change | Truncate | NoRow:
-        """See `dialect.Dialect`."""
+        """Return the row of a document; the message's key has the key columns that it lacks."""
         row = image_of(document, "record", table.columns) or {}
         cells_by_name = {**row}
         missing_columns = {

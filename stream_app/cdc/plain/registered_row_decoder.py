@@ -316,8 +316,8 @@ class RegisteredRowDecoder:
         indices, no_images = np.arange(count), np.full(count, -1, np.int64)
         images = StackedImages(
             ops=np.full(count, plan.op, np.uint8),
-            before_at=indices if plan.op == DELETE else no_images,
-            after_at=no_images if plan.op == DELETE else indices,
+            before_indices=indices if plan.op == DELETE else no_images,
+            after_indices=no_images if plan.op == DELETE else indices,
             json_kinds=[column.json_kind for column in wire_columns],
             columns=[column.values for column in wire_columns],
             is_suspect=np.logical_or.reduce([column.is_suspect for column in wire_columns]),

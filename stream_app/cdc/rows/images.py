@@ -94,8 +94,8 @@ class Images:
             ]
         return StackedImages(
             ops=self.ops,
-            before_at=np.where(self.has_before, image_indices, -1),
-            after_at=np.where(self.has_after, image_indices + after_start, -1),
+            before_indices=np.where(self.has_before, image_indices, -1),
+            after_indices=np.where(self.has_after, image_indices + after_start, -1),
             json_kinds=self.json_kinds,
             columns=columns,
             is_suspect=self.is_suspect,
@@ -107,12 +107,12 @@ class Images:
 class StackedImages:
     """n records and s images; two records with one image each, and one with both::
 
-        before_at   [-1, 0, 2]
-        after_at    [1, -1, 3]
-        columns     of the images d0, c1, u2, u3
+        before_indices  [-1, 0, 2]
+        after_indices   [1, -1, 3]
+        columns         of the images d0, c1, u2, u3
 
     Attributes:
-        before_at, after_at: int64 [n], the index of each record's image, or -1 without one.
+        before_indices, after_indices: int64 [n], the index of each record's image, or -1.
         columns: for each column of the table an array [s]; null where the image lacks the value.
         unchanged_masks: name of a column → bool [n]; where the value after is that of the older
             row, which the record lacks.
@@ -121,8 +121,8 @@ class StackedImages:
     """
 
     ops: Ops
-    before_at: Int64s
-    after_at: Int64s
+    before_indices: Int64s
+    after_indices: Int64s
     json_kinds: Sequence[JsonKind]
     columns: Sequence[pa.Array]
     is_suspect: Bools
@@ -132,12 +132,12 @@ class StackedImages:
     @property
     def has_before(self) -> Bools:
         """The mask of records with an image before the change: bool [n]."""
-        return self.before_at >= 0
+        return self.before_indices >= 0
 
     @property
     def has_after(self) -> Bools:
         """The mask of records with an image after the change: bool [n]."""
-        return self.after_at >= 0
+        return self.after_indices >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +173,10 @@ def rows_of_images(
     wants_update_before: Bools | bool = rules.keep_update_before
     if not wants_update_before and bool((has_before & has_after).any()):
         wants_update_before = key_changes(
-            readings, images.columns, images.before_at, images.after_at
+            readings, images.columns, images.before_indices, images.after_indices
         )
     plan = plan_rows(images.ops, has_before, has_after, wants_update_before)  # step 1
-    image_indices = plan.image_indices(images.before_at, images.after_at)
+    image_indices = plan.image_indices(images.before_indices, images.after_indices)
     is_in_place = is_identity(image_indices, len(images.columns[0]))
     order = pa.array(image_indices)
     is_suspect = images.is_suspect.copy()

@@ -43,14 +43,14 @@ class RowPlan:
     is_after: Bools
     row_kinds: npt.NDArray[np.int8]
 
-    def image_indices(self, before_at: Int64s, after_at: Int64s) -> Int64s:
+    def image_indices(self, before_indices: Int64s, after_indices: Int64s) -> Int64s:
         """Return where each row's image is: int64 [m].
 
         Args:
-            before_at, after_at: int64 [n]; the rows of each record's images.
+            before_indices, after_indices: int64 [n]; the rows of each record's images.
         """
         return np.where(
-            self.is_after, after_at[self.record_indices], before_at[self.record_indices]
+            self.is_after, after_indices[self.record_indices], before_indices[self.record_indices]
         )
 
     def assemble_column(self, before: pa.Array, after: pa.Array) -> pa.Array:
@@ -165,21 +165,21 @@ def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa
 def key_changes(
     readings: Sequence[ColumnReading],
     columns: Sequence[pa.Array],
-    before_at: Int64s,
-    after_at: Int64s,
+    before_indices: Int64s,
+    after_indices: Int64s,
 ) -> Bools:
     """Return the mask of records with both images whose primary keys differ.
 
     Args:
         columns: for each reading an array [s] of the images' values.
-        before_at, after_at: int64 [n], the indices of each record's images, or -1 without one.
+        before_indices, after_indices: int64 [n], the indices of each record's images, or -1.
 
     Returns:
         bool [n].
     """
-    has_changed: Bools = np.zeros(len(before_at), np.bool_)
-    updates = np.flatnonzero((before_at >= 0) & (after_at >= 0))
-    old_indices, new_indices = pa.array(before_at[updates]), pa.array(after_at[updates])
+    has_changed: Bools = np.zeros(len(before_indices), np.bool_)
+    updates = np.flatnonzero((before_indices >= 0) & (after_indices >= 0))
+    old_indices, new_indices = pa.array(before_indices[updates]), pa.array(after_indices[updates])
     for reading, column in zip(readings, columns, strict=True):
         if reading.is_key:
             before, after = column.take(old_indices), column.take(new_indices)

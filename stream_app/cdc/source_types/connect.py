@@ -50,7 +50,7 @@ LITERALS: dict[str, DataType] = {
     "bytes": BYTES,
     "string": STRING,
 }
-"""Other literal types, such as array, map and struct, are STRING with JSON."""
+"""Literal type → type of its columns; others, such as array and struct, are STRING with JSON."""
 _TIME_DIGITS = {TIME + "MicroTime": 6, TIME + "NanoTime": 9, TIME + "IsoTime": 9}
 """Type of a time → the digits of a second that its values may have."""
 _DATABASES: dict[str, Callable[[TypeText, MappingOptions], DataType | None]] = {

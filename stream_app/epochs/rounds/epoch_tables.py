@@ -52,7 +52,7 @@ class EpochTables(ABC):
         epoch_log: the checkpoint's log of epochs; the query's id there is the commit user.
         state_file: the job's state.
         held_tables: the tables that wait.
-        newest_begun_epoch: the newest epoch that the tables were to take; -1: none.
+        newest_begun_epoch: the newest epoch that the tables were to take, or -1.
         commits_at_once: the number of tables whose commits begin together, or None for all.
         commits_idle_epochs: whether an epoch without rows for a table makes a snapshot too.
         holds_tables: whether a table that fails is held, and the others continue.
@@ -90,7 +90,7 @@ class EpochTables(ABC):
     @property
     @abstractmethod
     def epoch(self) -> int:
-        """The newest epoch that all tables but the held ones have; -1: none."""
+        """The newest epoch that all tables but the held ones have, or -1."""
 
     def add(self, feeds: Iterable[TableFeed]) -> None:
         """Add new tables; `open` opens them."""
@@ -251,27 +251,27 @@ class StoppingTables(EpochTables):
 
     @property
     def epoch(self) -> int:
-        """See `EpochTables.epoch`."""
+        """The newest epoch that the snapshots of all tables record."""
         return min(feed.table_job.last_epoch for feed in self.feeds)
 
     def check_next(self, epoch: int) -> None:
-        """See `EpochTables.check_next`."""
+        """Check by the epochs that the tables' snapshots record."""
         for feed in self.feeds:
             feed.table_job.check_epochs(epoch, epoch - 1)
 
     def all_have(self, epoch: int) -> bool:
-        """See `EpochTables.all_have`: the tables are asked themselves."""
+        """Return False, so that each table is asked itself."""
         return False
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
-        """See `EpochTables.wait_for_sequence_number`."""
+        """Wait for compactions while a bucket of the table has too many sorted runs."""
         return feed.table_job.prepare_epoch()
 
     def _write_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:
         """Do nothing, because each epoch makes a snapshot, which has the epoch's number."""
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
-        """See `EpochTables.fail`."""
+        """Raise the error, which ends the job."""
         raise error
 
     def _check_opened(self, feed: TableFeed) -> None:
@@ -290,11 +290,11 @@ class IndependentTables(EpochTables):
 
     @property
     def epoch(self) -> int:
-        """See `EpochTables.epoch`."""
+        """The epoch that the checkpoint's state records."""
         return self.state_file.state.epoch
 
     def check_next(self, epoch: int) -> None:
-        """See `EpochTables.check_next`."""
+        """Check that the checkpoint's state records the epoch before, or already this one."""
         if not epoch - 1 <= self.epoch <= epoch:
             raise CheckpointError(
                 f"the checkpoint continues with epoch {epoch}, and its {JOB_STATE_FILE} is of "
@@ -305,11 +305,11 @@ class IndependentTables(EpochTables):
             )
 
     def all_have(self, epoch: int) -> bool:
-        """See `EpochTables.all_have`."""
+        """Return whether the checkpoint's state records the epoch."""
         return self.epoch >= epoch
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
-        """See `EpochTables.wait_for_sequence_number`."""
+        """Return the number at once; an error holds back a table that must wait."""
         if feed.table_job.stream_commit.must_wait_after_trigger():
             raise CompactionWaitError(
                 "a bucket has too many sorted runs: the table waits for its compactions",
@@ -330,7 +330,7 @@ class IndependentTables(EpochTables):
         )
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
-        """See `EpochTables.fail`."""
+        """Hold the table back, so that other tables go on."""
         if self.hold(feed.name, error).has_failed:
             feed.table_job.forget()
 
@@ -347,7 +347,7 @@ class LoadingTables(IndependentTables):
     """
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
-        """See `EpochTables.wait_for_sequence_number`."""
+        """Wait for the compactions of the table while the first load lasts."""
         return (
             feed.table_job.prepare_epoch()
             if self._load_lasts
@@ -355,7 +355,7 @@ class LoadingTables(IndependentTables):
         )
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
-        """See `EpochTables.fail`."""
+        """Raise the error while the first load lasts, which ends the job."""
         if self._load_lasts:
             raise error
         super().fail(feed, error)

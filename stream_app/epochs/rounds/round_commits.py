@@ -46,7 +46,7 @@ OFFSETS_PROPERTY = "stream_app.offsets"
 """Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
 SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
 _Outcome = EpochReport | BaseException | None
-"""Result of a table's commit; None: its rows must be written again."""
+"""Result of a table's commit; None if its rows must be written again."""
 
 
 @dataclass(slots=True)
@@ -90,14 +90,14 @@ class DecodedEpoch(Generic[MessagesT]):
         plan: the plan of the tables that its blocks are for.
         routed_epoch: the epoch's blocks, which are assigned to writing tasks.
         routing_s: seconds of reading, decoding and routing.
-        began_ms: when reading began, in ms since 1970, in UTC.
+        start_ms: when reading began, in ms since 1970, in UTC.
     """
 
     source_epoch: SourceEpoch[MessagesT]
     plan: EpochPlan
     routed_epoch: RoutedEpoch
     routing_s: float
-    began_ms: int
+    start_ms: int
 
     @property
     def epoch(self) -> int:
@@ -296,10 +296,10 @@ class RoundCommitter(Generic[MessagesT]):
             quarantine_report=result.quarantine_report,
             bucket_count=len(table_output.changes),
             file_count=len(files),
-            bytes=sum(file.file_size for file in files),
+            byte_count=sum(file.file_size for file in files),
             in_driver=table_output.in_driver,
             durations=replace(self.durations, commit_s=self.clock.steady_seconds() - start_s),
-            began_ms=self.decoded_epoch.began_ms,
+            start_ms=self.decoded_epoch.start_ms,
             snapshots=commit_result.snapshots,
             sorted_run_histogram=feed.table_job.sorted_run_histogram(),
             compactions=commit_result.compactions,
@@ -316,6 +316,6 @@ def _properties(counts: DecodeCounts, source_end: str, durations: EpochSeconds) 
     properties = {SOURCE_END_PROPERTY: source_end, SECONDS_PROPERTY: durations.as_property}
     if offsets := counts.last_offsets():
         properties[OFFSETS_PROPERTY] = json.dumps(offsets, sort_keys=True)
-    if (newest_ms := counts.newest_ms) is not None:
-        properties[SOURCE_TIME_PROPERTY] = str(newest_ms)
+    if (newest_time_ms := counts.newest_time_ms) is not None:
+        properties[SOURCE_TIME_PROPERTY] = str(newest_time_ms)
     return properties

@@ -122,7 +122,7 @@ class RoundRunner(Generic[MessagesT]):
 
         `make_plan` makes a plan by the tables' current state.
         """
-        start_s, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
+        start_s, start_ms = self.clock.steady_seconds(), self.clock.now_ms()
         plan = make_plan()
         try:
             routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
@@ -137,7 +137,7 @@ class RoundRunner(Generic[MessagesT]):
             plan=plan,
             routed_epoch=routed_epoch,
             routing_s=self.clock.steady_seconds() - start_s,
-            began_ms=began_ms,
+            start_ms=start_ms,
         )
 
     def finish(
@@ -181,15 +181,15 @@ class RoundRunner(Generic[MessagesT]):
         """Write and commit the tables that can be. Return also those that need another round."""
         decoded_epoch, start_s = work.decoded_epoch, self.clock.steady_seconds()
         plan, unfit_feeds = self._plan_writes(work)
-        planned_s = self.clock.steady_seconds()
+        planned_at_s = self.clock.steady_seconds()
         output = decoded_epoch.routed_epoch.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
             self.read_statements(output.statements.sort_by(SOURCE_ORDER))
         durations = epoch_seconds(
             output.slowest,
-            wait_s=planned_s - start_s,
+            wait_s=planned_at_s - start_s,
             routing_s=decoded_epoch.routing_s,
-            writing_s=self.clock.steady_seconds() - planned_s,
+            writing_s=self.clock.steady_seconds() - planned_at_s,
         )
         results = []
         for index, table_plan in plan.table_plans.items():

@@ -31,7 +31,7 @@ class TableFeed:
 
     Attributes:
         name: the table's name within the job.
-        pipeline_of: makes the pipeline for a schema of the table.
+        make_pipeline: makes the pipeline for a schema of the table.
         quarantine_writer: writes the table's bad records.
         source_check: decides which source table's records the table accepts; None: any.
         evolution: makes the table follow its source; None if it does not follow.
@@ -42,7 +42,7 @@ class TableFeed:
 
     name: str
     table_job: TableJob
-    pipeline_of: Callable[[FileStoreTable], Pipeline]
+    make_pipeline: Callable[[FileStoreTable], Pipeline]
     quarantine_writer: QuarantineWriter
     listener: TableListener
     evolution: SchemaEvolution | None = None
@@ -66,7 +66,7 @@ class TableFeed:
         by any format but the last one are decoded again.
 
         Args:
-            next_sequence_number: greater than any sequence number in the table; None: no task
+            next_sequence_number: greater than any sequence number in the table; None if no task
                 writes by this plan.
 
         Raises:
@@ -76,7 +76,7 @@ class TableFeed:
         if previous_plan is None or previous_plan.table is not table:
             if self.source_check is not None:
                 self.source_check.begin()
-            previous_plan = TablePlan(table=table, pipeline=self.pipeline_of(table))
+            previous_plan = TablePlan(table=table, pipeline=self.make_pipeline(table))
         if next_sequence_number is None:
             next_sequence_number = previous_plan.next_sequence_number
         self._table_plan = table_plan = previous_plan.for_next_epoch(

@@ -27,7 +27,7 @@ class EpochReport:
         is_skipped: whether the table had the epoch already.
         quarantine_report: the bad records, or None without any.
         in_driver: whether the driver itself ran the epoch, without tasks of Spark.
-        began_ms: when reading began, in ms since 1970, in UTC.
+        start_ms: when reading began, in ms since 1970, in UTC.
         sorted_run_histogram: number of sorted runs → number of buckets that have it.
         compactions: the reports of the compactions that the epoch published.
         metrics: the figures of all compactions of this run, at the epoch's end.
@@ -39,10 +39,10 @@ class EpochReport:
     quarantine_report: QuarantineReport | None = None
     bucket_count: int = 0
     file_count: int = 0
-    bytes: int = 0
+    byte_count: int = 0
     in_driver: bool = False
     durations: EpochSeconds = field(default_factory=EpochSeconds)
-    began_ms: int = 0
+    start_ms: int = 0
     snapshots: tuple[Snapshot, ...] = ()
     sorted_run_histogram: Mapping[int, int] = field(default_factory=dict)
     compactions: tuple[CompactionReport, ...] = ()

@@ -156,7 +156,7 @@ class DecodeCounts:
         return offsets
 
     @property
-    def newest_ms(self) -> int | None:
+    def newest_time_ms(self) -> int | None:
         """The newest message time in Kafka, or None if no message has a time."""
         times = (end.timestamp_ms for end in self.ends.values())
         return max((time for time in times if time is not None), default=None)
@@ -210,7 +210,7 @@ def counts_of_batch(
     offsets = messages.column("offset")
     topic, partition_number = kafka_partition
     tables = {**dict.fromkeys(sources, 0), **decoded_batch.tables}
-    end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
+    end = PartitionEnd(offsets[-1].as_py(), _newest_time_ms(messages.column("timestamp")))
 
     def record_sighting(sighting: Sighting) -> RecordSighting:
         return RecordSighting(
@@ -268,7 +268,7 @@ def _count_kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:
     return np.bincount(kinds.to_numpy(), minlength=len(RowKind))
 
 
-def _newest_ms(timestamps: pa.Array) -> int | None:
+def _newest_time_ms(timestamps: pa.Array) -> int | None:
     newest_time = pc.max(timestamps)
     return newest_time.value // 1000 if newest_time.is_valid else None
 

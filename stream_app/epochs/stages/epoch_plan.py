@@ -19,7 +19,7 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.table.file_store_table import FileStoreTable, with_file_io
 from stream_app.table.kinds.table_kind_registry import bucket_assigner
-from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 
 BLOCK_BYTES = 32 << 20

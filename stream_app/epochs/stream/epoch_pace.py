@@ -20,8 +20,11 @@ _FIRST_S = 5.0
 _GROWTH = 2.0
 """The maximum growth of epochs at a time: a longer epoch takes more time than was measured."""
 _INTERVAL_SHARE_MIN = 0.25
-"""The shortest epochs, as a part of the freshness. Else waits for compactions would make epochs
-shorter, whose flushes need more compactions."""
+"""The shortest epochs, as a part of the freshness.
+
+Without this bound, waits for compactions would make epochs shorter, whose flushes need more
+compactions.
+"""
 _EPOCHS_KEPT = 16
 _LOGGED_CHANGE = 0.1
 """The relative change of the interval from which on the log shows it."""
@@ -99,7 +102,7 @@ class Pace(Protocol):
     The stream's thread calls it, and the committer's thread calls `note_commit`.
     """
 
-    def note_poll(self, polled_s: float) -> None:
+    def note_poll(self, polled_at_s: float) -> None:
         """Record when the topics' ends were requested, by the steady clock."""
         ...
 
@@ -136,21 +139,21 @@ class FixedPace:
     seconds: float = 0.0
     keeps_freshness: ClassVar[bool] = True
 
-    def note_poll(self, polled_s: float) -> None:
-        """See `Pace.note_poll`."""
+    def note_poll(self, polled_at_s: float) -> None:
+        """Do nothing, because the pace is fixed."""
 
     def begin(self, epoch: int) -> None:
-        """See `Pace.begin`."""
+        """Do nothing, because the pace is fixed."""
 
     def note_commit(self, epoch: int) -> None:
-        """See `Pace.note_commit`."""
+        """Do nothing, because the pace is fixed."""
 
     def pause_s(self, *, is_full: bool) -> float:  # noqa: ARG002
-        """See `Pace.pause_s`."""
+        """Return the fixed seconds, also after a full epoch."""
         return self.seconds
 
     def text(self) -> str:
-        """See `Pace.text`."""
+        """Return an empty text, because the user has chosen the length."""
         return ""
 
 
@@ -173,26 +176,28 @@ class FreshPace:
     def __post_init__(self) -> None:
         self._chosen_pace = chosen_pace(self.freshness_s, ())
 
-    def note_poll(self, polled_s: float) -> None:
-        """See `Pace.note_poll`."""
-        self._polls = self._polls[1], polled_s
+    def note_poll(self, polled_at_s: float) -> None:
+        """Keep the times of the last two polls."""
+        self._polls = self._polls[1], polled_at_s
 
     def begin(self, epoch: int) -> None:
-        """See `Pace.begin`; the first epoch of a run has messages of an unknown age."""
-        previous_poll_s, last_poll_s = self._polls
-        if previous_poll_s is not None and last_poll_s is not None:
-            self._polls_by_epoch[epoch] = previous_poll_s, last_poll_s
+        """Note the last two polls; the first epoch of a run has messages of an unknown age."""
+        previous_poll_at_s, last_poll_at_s = self._polls
+        if previous_poll_at_s is not None and last_poll_at_s is not None:
+            self._polls_by_epoch[epoch] = previous_poll_at_s, last_poll_at_s
 
     def note_commit(self, epoch: int) -> None:
-        """See `Pace.note_commit`."""
+        """Record how long the epoch took, and the time between the polls before it."""
         if (polls := self._polls_by_epoch.pop(epoch, None)) is not None:
-            previous_poll_s, last_poll_s = polls
-            duration_s = self.clock.steady_seconds() - last_poll_s
-            times = PastEpochTimes(covered_s=last_poll_s - previous_poll_s, duration_s=duration_s)
+            previous_poll_at_s, last_poll_at_s = polls
+            duration_s = self.clock.steady_seconds() - last_poll_at_s
+            times = PastEpochTimes(
+                covered_s=last_poll_at_s - previous_poll_at_s, duration_s=duration_s
+            )
             self._epochs = (*self._epochs, times)[-_EPOCHS_KEPT:]
 
     def pause_s(self, *, is_full: bool) -> float:
-        """See `Pace.pause_s`."""
+        """Choose the pace by the last epochs, and return its interval; 0 after a full epoch."""
         self._chosen_pace = chosen_pace(self.freshness_s, self._epochs)
         if (
             abs(self._chosen_pace.interval_s - self._logged_interval_s)

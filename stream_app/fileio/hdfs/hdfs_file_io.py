@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from hdfs_native import Client, FileReader, FileWriter
 
 HDFS_OPTION_PREFIX = "hadoop."
-"""Paimon passes the rest of such an option's name to Hadoop's configuration."""
+"""The prefix of options whose remaining name is a key of Hadoop's configuration, as in Paimon."""
 _SMALL_WRITES_BYTES = 1 << 20
 _BLOCK_UNIT_BYTES = 512
-"""The length of a block is a multiple of it; that of a file seldom is."""
+"""The bytes of which a block's length is a multiple; the length of a file seldom is."""
 _RETRY_WAIT_S = 60.0
 _PAUSE_MAX_S = 8.0
 _FAILOVERS_KEY = "dfs.client.failover.max.attempts"

@@ -96,8 +96,8 @@ class LocalFileIO:
             with contextlib.suppress(FileNotFoundError):
                 status, is_folder = entry.stat(), entry.is_dir()
                 size = 0 if is_folder else status.st_size
-                modified_ms = status.st_mtime_ns // 1_000_000
-                statuses.append(FileStatus(entry.name, size, modified_ms, is_folder))
+                modification_time_ms = status.st_mtime_ns // 1_000_000
+                statuses.append(FileStatus(entry.name, size, modification_time_ms, is_folder))
         return statuses
 
     def exists(self, path: str) -> bool:

@@ -53,7 +53,10 @@ _REFUSALS = (PermissionDeniedError, UnauthenticatedError)
 _SMALL_WRITES_BYTES = 1 << 20
 _WRITER = "writer"
 _SECRET_LENGTH_MIN = 4
-"""A shorter secret is not a key of a store, and hiding it would make messages unreadable."""
+"""The minimum length of a secret that messages hide.
+
+A shorter text is not a key of a store, and hiding it would make messages unreadable.
+"""
 _RETRIES: RetryConfig = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 """Retries with pauses that double, for half a minute; after that Spark retries the task."""
 _FIRST_RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}

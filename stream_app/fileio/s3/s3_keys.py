@@ -31,7 +31,10 @@ _PROFILE_AGE_MAX_S = 300.0
 """The ages after which the next request reads changeable keys again. Reading a profile may call a
 service of AWS, whose keys are valid for longer than that."""
 _REPORTED_LIFETIME = timedelta(minutes=1)
-"""Before each request, obstore asks again for keys that expire within five minutes."""
+"""The lifetime that obstore gets, so short that it asks for the keys again before each request.
+
+It asks again for keys that expire within five minutes.
+"""
 _READS_MAX = 10
 """The maximum number of reads of key files until two in a row are equal."""
 
@@ -193,15 +196,15 @@ class KeyProvider:
     """A provider of keys for obstore; all threads of a process may share it.
 
     Args:
-        keys: the current keys; None: the source must provide them.
-        source: renews the keys; None: they never change.
+        keys: the current keys; None if the source must provide them.
+        source: renews the keys; None if they never change.
     """
 
     def __init__(self, keys: S3Keys | None, source: KeySource | None, clock: Clock) -> None:
         self._keys = keys
         self._source = source
         self._clock = clock
-        self._loaded_s = None if keys is None else clock.steady_seconds()
+        self._loaded_at_s = None if keys is None else clock.steady_seconds()
         self._lock = threading.Lock()
         self._secrets: set[str] = set(keys.texts if keys else ())
         self.problem = ""
@@ -248,14 +251,14 @@ class KeyProvider:
             return self._keys != old_keys
 
     def _is_old(self, source: KeySource) -> bool:
-        if self._loaded_s is None:
+        if self._loaded_at_s is None:
             return True
-        return self._clock.steady_seconds() - self._loaded_s > source.age_max_s
+        return self._clock.steady_seconds() - self._loaded_at_s > source.age_max_s
 
     def _reload(self) -> None:
         if self._source is None:
             return
-        self._loaded_s = self._clock.steady_seconds()
+        self._loaded_at_s = self._clock.steady_seconds()
         try:
             self._keys = self._source.keys()
         except (MissingValueError, UsageError) as error:

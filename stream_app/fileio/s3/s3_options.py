@@ -90,7 +90,7 @@ class S3Options:
     Attributes:
         endpoint: the URL of the service; None: AWS's endpoint of the region.
         keys: the keys; None: those of `source`, or else of the client's role.
-        source: renews the keys; None: they are fixed.
+        source: renews the keys; None if they are fixed.
         path_style: whether the bucket is in a URL's path rather than its host name; None: as the
             endpoint requires.
         encryption: the encryption of new objects; None: the store's default.

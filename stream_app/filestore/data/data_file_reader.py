@@ -53,7 +53,7 @@ class DataFileReader:
         part_filter: chooses the parts of files to read; None: all.
         changelog_prefix: with ``sequence.snapshot-ordering``, the name prefix of changelog files.
             Rows of other appended files have their snapshot's number, which the file's metadata
-            has. None: all rows have their own numbers.
+            has. None if all rows have their own numbers.
     """
 
     file_io: FileIO

@@ -24,7 +24,7 @@ from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
 from stream_app.model.schema.data_type import DataField, DataType
 
 _POSITION = "\0position"
-"""A name that no column has."""
+"""The name of the column with rows' positions, which no column of a table has."""
 ColumnPairs: TypeAlias = Iterable[tuple[DataField, DataField | None]]
 """The columns to read, and their counterparts in the file."""
 
@@ -33,7 +33,7 @@ class PartFilter(Protocol):
     """A filter that chooses the parts of any file of a table."""
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
-        """Return the choice of parts for a file with these columns; None: read all parts."""
+        """Return the choice of parts for a file with these columns; None to read all parts."""
         ...
 
 

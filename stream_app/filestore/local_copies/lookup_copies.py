@@ -24,6 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.clock import Clock
+from stream_app.filestore.local_copies.copies_to_delete import KeptCopy, copies_to_delete
 from stream_app.filestore.local_copies.lookup_copy import (
     BROKEN,
     HashesOf,
@@ -31,7 +32,6 @@ from stream_app.filestore.local_copies.lookup_copy import (
     TooLargeError,
     write_copy,
 )
-from stream_app.mergetree.lookup.copies_to_delete import KeptCopy, copies_to_delete
 from stream_app.process.local_disk import kept_folder
 
 _LOG = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 FIRST_CHUNK = 1000
 """Entries that are encoded first, to measure their size: fewer than a usual target holds."""
 ENTRY_SIZE_MIN = 200
-"""Bytes; an entry may be smaller, but the file has a header as well."""
+"""The assumed minimum bytes of an entry. One may be smaller, but the file also has a header."""
 
 
 @dataclass(frozen=True, slots=True)

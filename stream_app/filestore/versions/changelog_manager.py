@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.versions.numbered_files import hint_of, listed_ids
+from stream_app.filestore.versions.numbered_files import listed_ids, read_hint
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
 from stream_app.model.snapshot import Snapshot
 
@@ -87,8 +87,8 @@ class ChangelogManager:
     def hints(self) -> tuple[int | None, int | None]:
         """Return the numbers in LATEST and EARLIEST; None if a hint is absent or unreadable."""
         folder = f"{self.root}/changelog"
-        latest_hint = hint_of(self.file_io, f"{folder}/{_LATEST}")
-        return latest_hint, hint_of(self.file_io, f"{folder}/{_EARLIEST}")
+        latest_hint = read_hint(self.file_io, f"{folder}/{_LATEST}")
+        return latest_hint, read_hint(self.file_io, f"{folder}/{_EARLIEST}")
 
     def _path(self, snapshot_id: int) -> str:
         return f"{self.root}/changelog/{_PREFIX}{snapshot_id}"

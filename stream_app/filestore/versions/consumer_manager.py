@@ -65,7 +65,7 @@ class ConsumerManager:
                     Consumer(
                         consumer_id=consumer_id,
                         next_snapshot_id=next_snapshot_id,
-                        modified_ms=status.modified_ms,
+                        modification_time_ms=status.modification_time_ms,
                     )
                 )
         return sorted(consumers, key=lambda consumer: consumer.consumer_id)

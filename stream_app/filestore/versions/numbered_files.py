@@ -18,7 +18,7 @@ def listed_ids(file_io: FileIO, folder: str, prefix: str) -> list[int]:
     return sorted(ids)
 
 
-def hint_of(file_io: FileIO, path: str) -> int | None:
+def read_hint(file_io: FileIO, path: str) -> int | None:
     """Return the id in a hint; None if the hint is absent or unreadable."""
     try:
         return int(file_io.read_bytes(path))

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.versions.numbered_files import hint_of, listed_ids
+from stream_app.filestore.versions.numbered_files import listed_ids, read_hint
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
 from stream_app.model.snapshot import Snapshot
 
@@ -236,7 +236,7 @@ class SnapshotManager:
             return  # readers then list the folder
 
     def _hint(self, name: str) -> int | None:
-        return hint_of(self.file_io, f"{self.root}/snapshot/{name}")
+        return read_hint(self.file_io, f"{self.root}/snapshot/{name}")
 
     def _path(self, snapshot_id: int) -> str:
         return f"{self.root}/snapshot/{_PREFIX}{snapshot_id}"

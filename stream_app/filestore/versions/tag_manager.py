@@ -159,13 +159,15 @@ class TagManager:
         """
         if not self.has_success_files:
             return
-        path, creation_ms = self._success_path(name), now_ms
+        path, creation_time_ms = self._success_path(name), now_ms
         try:
             data = self.file_io.read_bytes(path)
-            creation_ms = JsonObject.decode(data, file_kind="success file").integer("creationTime")
+            creation_time_ms = JsonObject.decode(data, file_kind="success file").integer(
+                "creationTime"
+            )
         except (FileNotFoundError, CorruptFileError):
             pass
-        times = {"creationTime": creation_ms, "modificationTime": now_ms}
+        times = {"creationTime": creation_time_ms, "modificationTime": now_ms}
         self.file_io.overwrite(path, encode_object(times))
 
     def _path(self, name: str) -> str:

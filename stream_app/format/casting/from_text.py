@@ -38,7 +38,7 @@ _SCALE = 38
 """The largest scale of a DECIMAL, so that no digit is lost before `fit_decimal`."""
 _USUAL_DECIMAL = r"^[+-]?([0-9]{1,37}\.?[0-9]{0,38}|\.[0-9]{1,38})$"
 _EXPONENT_DIGITS_MAX = 10
-"""The digits of the largest int: Java refuses an exponent with more."""
+"""The maximum digits of an exponent, those of the largest int: Java refuses more."""
 _EXACT = decimal.Context(prec=120, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 

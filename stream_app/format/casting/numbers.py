@@ -22,14 +22,14 @@ from stream_app.format.casting.arrays import Doubles, array_of_numbers, numbers_
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataType, TypeRoot
 
 _COMPACT_DIGITS = 18
-"""Decimals of more digits are not longs in Java."""
+"""The maximum digits of a DECIMAL that Java keeps in a long."""
 _WIDE_DIGITS = 76
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 _TINY = 1e-40
-"""Below this, a number is 0 at every scale that a DECIMAL can have."""
+"""The bound below which a number is 0 at every scale that a DECIMAL can have."""
 _HUGE = 1e38
-"""From here on, a number has more digits than a DECIMAL can have."""
+"""The least number with more digits than a DECIMAL can have."""
 
 
 def integer_to_integer(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:

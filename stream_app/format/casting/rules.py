@@ -125,7 +125,7 @@ def can_become(stored_type: DataType, target_type: DataType) -> bool:
 
 
 def _can_be_member(stored_type: DataType | None, target_type: DataType) -> bool:
-    """Return whether a nested member can be read as another type; None: files lack the member."""
+    """Return whether a nested member can be read as another type, or replaced by null."""
     if stored_type is None:
         return target_type.nullable
     return can_be_read_as(stored_type, target_type) and (

@@ -19,7 +19,7 @@ from stream_app.format.casting.times import MILLIS_OF_DAY, PER_SECOND
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
-"""Between these bounds Java prints floating-point numbers without an exponent."""
+"""The bounds between which Java prints floating-point numbers without an exponent."""
 _SHORTEST = (
     r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:e(?P<exponent>[+-]?[0-9]+))?$"
 )

@@ -68,8 +68,10 @@ _GAP_ROWS = 1_024
 _ROWS_PER_WANTED_MIN = 2
 """The number of rows for each wanted row from which on it is worthwhile to skip the others."""
 _BYTES_PER_TESTED_MIN = 8
-"""The bytes of all columns for each byte of the condition's columns from which on the latter are
-decoded first."""
+"""The minimum ratio of all columns' bytes to those of the condition's columns.
+
+From this ratio on, the reader decodes the condition's columns first.
+"""
 
 PagedColumns: TypeAlias = Mapping[str, tuple[ColumnChunk, ChunkPages]]
 """The chunks and pages of a row group's columns, by name."""
@@ -81,7 +83,7 @@ class WantedRows:
 
     Attributes:
         ranges: the ranges of rows, ascending.
-        columns: the columns to read, with their pages; None: the whole row group is read, or none
+        columns: the columns to read, with their pages; None if the whole row group is read, or none
             of it.
     """
 

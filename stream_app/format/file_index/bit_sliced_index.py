@@ -31,7 +31,7 @@ _HEAD = struct.Struct(">bi")
 _PART = struct.Struct(">bqq")
 _VERSION = 1
 _INT64_MIN = -(2**63)
-"""It has no distance from zero in 64 bits."""
+"""The least int64, whose distance from zero does not fit into 64 bits."""
 _MIRRORED = {
     IndexComparison.LESS: IndexComparison.GREATER,
     IndexComparison.AT_MOST: IndexComparison.AT_LEAST,

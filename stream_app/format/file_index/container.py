@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from stream_app.format.file_index.java_hash_order import hash_order, name_order, string_hash
 
 Bodies = dict[str, dict[str, bytes | None]]
-"""The bytes of indexes by column and kind; None: Paimon found nothing to index."""
+"""The bytes of indexes by column and kind; None if Paimon found nothing to index."""
 
 _MAGIC = 1_493_475_289_347_502
 _VERSION = 1

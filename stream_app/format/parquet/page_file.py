@@ -41,11 +41,15 @@ _FILE_OFFSET, _METADATA = 2, 3
 _FILE_PATH, _CRYPTO, _ENCRYPTED = 1, 8, 9
 _VALUES, _DECODED_BYTES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 6, 7, 9, 11
 _KEPT_OF_CHUNK = (1, 2, 3, 4, _VALUES, _DECODED_BYTES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET, 13)
-"""Not the key-values, statistics, the bloom filter and sizes, which are of the whole chunk."""
+"""The fields of a chunk's metadata that a file of chosen pages keeps.
+
+It omits the key-values, the statistics, the bloom filter and the sizes, which describe the whole
+chunk.
+"""
 _INDEX_FIELDS = {"offset": (4, 5), "column": (6, 7)}
 _PAGE_KIND, _PAGE_BYTES = 1, 3
 _HEADER_OF_KIND = {0: 5, 3: 8}
-"""Kinds of data pages, of version 1 and 2, and the field with their header."""
+"""Kind of data page, of version 1 and 2 → the field with its header."""
 _PAGE_VALUES = 1
 
 
@@ -127,11 +131,11 @@ class ChosenPages:
         """The number of rows of these pages."""
         return int(self.pages.row_counts[self.page_numbers].sum())
 
-    def positions(self, rows: Sequence[int]) -> list[int]:
-        """Return the positions of the row group's rows among the rows of these pages."""
+    def positions(self, row_positions: Sequence[int]) -> list[int]:
+        """Return positions in the row group as positions among the rows of these pages."""
         pages = self.pages
         positions: list[int] = positions_among(
-            pages.starts, pages.row_count, self.page_numbers, rows
+            pages.starts, pages.row_count, self.page_numbers, row_positions
         ).tolist()
         return positions
 

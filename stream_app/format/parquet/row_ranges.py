@@ -50,17 +50,17 @@ def ranges_of(starts: Int64s, row_count: int, is_wanted: Sequence[bool]) -> list
     return [RowRange(*pair) for pair in zip(rows[::2], rows[1::2], strict=True)]
 
 
-def ranges_of_rows(rows: Int64s, gap: int) -> list[RowRange]:
+def ranges_of_rows(positions: Int64s, gap: int) -> list[RowRange]:
     """Return ranges that cover rows, joined across gaps of at most `gap` other rows.
 
     Args:
-        rows: int64 [k], ascending.
+        positions: of the rows, in the row group: int64 [k], ascending.
     """
-    if not len(rows):
+    if not len(positions):
         return []
-    ends = np.flatnonzero(np.diff(rows) > gap + 1)
-    starts = rows[np.append(0, ends + 1)].tolist()
-    lasts = rows[np.append(ends, len(rows) - 1)].tolist()
+    ends = np.flatnonzero(np.diff(positions) > gap + 1)
+    starts = positions[np.append(0, ends + 1)].tolist()
+    lasts = positions[np.append(ends, len(positions) - 1)].tolist()
     return [RowRange(start, last + 1) for start, last in zip(starts, lasts, strict=True)]
 
 
@@ -84,19 +84,19 @@ def pages_with(page_starts: Int64s, row_count: int, ranges: Sequence[RowRange]) 
 
 
 def positions_among(
-    page_starts: Int64s, row_count: int, pages: Int64s, rows: Sequence[int]
+    page_starts: Int64s, row_count: int, pages: Int64s, row_positions: Sequence[int]
 ) -> Int64s:
     """Return the positions of rows among the rows of only some pages: int64 [k].
 
     Args:
         pages: the numbers of the pages that have the rows, ascending.
-        rows: the numbers of the rows in the row group.
+        row_positions: the positions of the rows in the row group.
     """
     starts = page_starts[pages]
     sizes = np.append(page_starts[1:], row_count)[pages] - starts
     rows_before = np.cumsum(sizes) - sizes
-    page_of_row = np.searchsorted(starts, np.asarray(rows, np.int64), side="right") - 1
-    return rows_before[page_of_row] + rows - starts[page_of_row]
+    page_of_row = np.searchsorted(starts, np.asarray(row_positions, np.int64), side="right") - 1
+    return rows_before[page_of_row] + row_positions - starts[page_of_row]
 
 
 def windows(ranges: Sequence[RowRange], rows_max: int) -> Iterator[list[RowRange]]:

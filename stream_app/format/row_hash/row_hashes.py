@@ -23,7 +23,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 
 _MODULE = "stream_app.format.row_hash.compiled.hashed_columns"
 _ROWS_AT_ONCE = 65_536
-"""Bounds the memory of the rows' texts."""
+"""The number of rows whose texts are in memory at the same time."""
 
 
 def summed_columns(fields: RowType) -> list[PlacedColumn]:

@@ -19,8 +19,10 @@ from stream_app.kafka.transactions.pending_transactions import PendingTransactio
 
 _METADATA_FIX = "set provide.transaction.metadata = true at Debezium's connector"
 _TOPIC_FIX = "create the topic again, with one partition"
-_ORDER_FIX = "see docs/setup/transactions.md for the connectors that have it, or leave the key out"
-_LOG_FIX = "give the job a new checkpoint and new tables, or leave the key out"
+_ORDER_FIX = (
+    "see docs/setup/transactions.md for the connectors that have it, or leave sync.transactions out"
+)
+_LOG_FIX = "give the job a new checkpoint and new tables, or leave sync.transactions out"
 
 
 @dataclass(frozen=True, slots=True)

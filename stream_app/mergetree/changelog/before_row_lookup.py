@@ -1,4 +1,4 @@
-"""Looks up the earlier rows of the keys in a compaction's window: a port and its implementations.
+"""Looks up the old rows of the keys in a compaction's window: a port and its implementations.
 
 `table.compact.keyed.keyed_compaction` chooses one by a table's options, and `changelog_rewriter`
 calls it.
@@ -114,19 +114,19 @@ class Upgrade(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class WindowBefore:
-    """The rows of a window, and the earlier rows of its keys.
+    """The rows of a window, and the old rows of its keys.
 
     Attributes:
         window: the rows to merge.
-        earlier_rows: the earlier rows of keys that may change, as key-value rows, at most one per
-            key. A delete means that the key had no row. None: no key has one, and merged rows keep
+        old_rows: the old rows of keys that may change, as key-value rows, at most one per key. A
+            delete means that the key had no row. None if no key has one; merged rows then keep
             their kind.
         may_change: bool [keys]; whether each key of `window`, in order, has new rows.
         merges_single_rows: whether a key's only row is merged too; see `MergeFunction.merge`.
     """
 
     window: MergeWindow
-    earlier_rows: pa.RecordBatch | None
+    old_rows: pa.RecordBatch | None
     may_change: Bools
     merges_single_rows: bool = False
 
@@ -150,7 +150,7 @@ class BeforeRowLookup(ABC):
 
     @abstractmethod
     def look_up(self, level_window: LevelWindow) -> WindowBefore:
-        """Return the earlier rows of a window's keys. Callers pass windows in key order."""
+        """Return the old rows of a window's keys. Callers pass windows in key order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +175,9 @@ class FullCompactionChangelog(BeforeRowLookup):
         """Return the rows of the highest level whose keys have newer rows."""
         is_newer = level_window.levels != self.max_level
         may_change = level_window.keys_with(is_newer)
-        is_older = level_window.rows_of_keys(may_change) & ~is_newer
-        earlier_rows = rows_at(level_window.window.batch, level_window.order[is_older])
-        return WindowBefore(level_window.window, earlier_rows, may_change)
+        is_old_row = level_window.rows_of_keys(may_change) & ~is_newer
+        old_rows = rows_at(level_window.window.batch, level_window.order[is_old_row])
+        return WindowBefore(level_window.window, old_rows, may_change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class FirstRowChangelog(BeforeRowLookup):
 class LookupChangelog(BeforeRowLookup):
     """``changelog-producer = lookup``: the changes that each compaction of level 0 brings.
 
-    A key's earlier row is that of the lowest level above 0, in the compaction or above it. With
+    A key's old row is that of the lowest level above 0, in the compaction or above it. With
     deletion vectors, each row above the compaction is marked as deleted.
 
     Attributes:
@@ -263,21 +263,21 @@ class LookupChangelog(BeforeRowLookup):
         is_new = level_window.levels == 0
         may_change = level_window.keys_with(is_new)
         indices = level_window.lowest_above_0()
-        has_older = indices >= 0
-        earlier_rows = [rows_at(batch, order[indices[has_older & may_change]])]
+        has_old_row = indices >= 0
+        old_rows = [rows_at(batch, order[indices[has_old_row & may_change]])]
         is_merged = is_new.copy()
-        is_merged[indices[has_older]] = True
+        is_merged[indices[has_old_row]] = True
         window = level_window.select(is_merged)
-        if not has_older.all():
-            new_rows = rows_at(batch, order[level_window.starts[~has_older]])
+        if not has_old_row.all():
+            new_rows = rows_at(batch, order[level_window.starts[~has_old_row]])
             if self.needs_keys_only:
                 keys = self.higher_level_lookup.layout
                 new_rows = new_rows.select(list(keys.key_names)).cast(keys.schema)
             rows_above, _ = self.higher_level_lookup.rows_of(new_rows)
             if rows_above and not self.needs_keys_only:
-                earlier_rows += rows_above
+                old_rows += rows_above
                 rows = pa.concat_batches([rows_at(batch, window.order), *rows_above])
                 window = sorted_window(rows, self.layout)
         return WindowBefore(
-            window, pa.concat_batches(earlier_rows), may_change, merges_single_rows=True
+            window, pa.concat_batches(old_rows), may_change, merges_single_rows=True
         )

@@ -1,4 +1,4 @@
-"""Merges sections as `CompactRewriter` does, and writes each key's change since its earlier row.
+"""Merges sections as `CompactRewriter` does, and writes each key's change since its old row.
 
 `table.compact.keyed.keyed_compaction` makes it, and `compact_task` runs it on an executor.
 
@@ -27,7 +27,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 
 @dataclass(frozen=True)
 class ChangelogRewriter:
-    """A rewriter of one bucket's sections, which it compares with the earlier rows.
+    """A rewriter of one bucket's sections, which it compares with the old rows.
 
     It reads all runs of a section at once, because merging some of them first would lose earlier
     rows.
@@ -138,7 +138,7 @@ class ChangelogRewriter:
     def _changes(
         self, level_window: LevelWindow, before: WindowBefore, merged_rows: pa.RecordBatch
     ) -> pa.RecordBatch:
-        """Return the changes by which a window's earlier rows become the merged ones."""
+        """Return the changes by which a window's old rows become the merged ones."""
         layout, may_change = self.rewriter.layout, before.may_change
         if not may_change.all():
             if merged_rows.num_rows == len(may_change):
@@ -149,11 +149,11 @@ class ChangelogRewriter:
                 merged_rows, _ = rows_of_keys(
                     layout, merged_rows, rows_at(level_window.window.batch, first_indices)
                 )
-        if before.earlier_rows is None:
+        if before.old_rows is None:
             return merged_rows
         without_stale = self.rewriter.without_stale
         differences = batch_differences(
-            layout, without_stale(before.earlier_rows), without_stale(merged_rows)
+            layout, without_stale(before.old_rows), without_stale(merged_rows)
         )
         if self.records_unchanged:
             return differences.changelog()

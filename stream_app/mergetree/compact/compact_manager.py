@@ -43,8 +43,8 @@ class CompactManager:
     Attributes:
         picker: picks compactions; None for a write-only table, whose buckets are never compacted
             here.
-        stop_trigger: the number of sorted runs beyond which writes wait; None: files are not sorted
-            runs, and writes never wait.
+        stop_trigger: the number of sorted runs beyond which writes wait; None if files are not
+            sorted runs, and writes never wait.
         total_buckets: the partition's number of buckets, if it differs from the table's.
         looks_up: whether compactions need the rows above them (see `CompactRequest.files_above`).
         keeps_no_deletes: whether no level above 0 may have deletes.
@@ -87,12 +87,12 @@ class CompactManager:
         return self.levels.sorted_run_count > self.stop_trigger
 
     def pick_next(
-        self, *, local_ms: int, is_full: bool = False, expects_no_flush: bool = False
+        self, *, local_time_ms: int, is_full: bool = False, expects_no_flush: bool = False
     ) -> CompactRequest | None:
         """Pick the next compaction, which the picker counts as begun; None if nothing is due.
 
         Args:
-            local_ms: the local wall clock as if it were UTC, as in files' creation times.
+            local_time_ms: the local wall clock as if it were UTC, as in files' creation times.
             is_full: whether to pick all files for a full compaction.
             expects_no_flush: whether runs need not wait for others, because no flush is expected.
 
@@ -105,7 +105,7 @@ class CompactManager:
             return None
         levels = self.levels
         unit = self.picker.pick_unit(
-            levels, local_ms=local_ms, is_full=is_full, expects_no_flush=expects_no_flush
+            levels, local_time_ms=local_time_ms, is_full=is_full, expects_no_flush=expects_no_flush
         )
         if unit is None:
             return None
@@ -135,14 +135,14 @@ class CompactManager:
         self,
         executor: CompactExecutor,
         *,
-        local_ms: int,
+        local_time_ms: int,
         is_full: bool = False,
         expects_no_flush: bool = False,
     ) -> bool:
         """Begin the next compaction if one is due and none runs, and return whether one began.
 
         Args:
-            local_ms: the local wall clock as if it were UTC, as in files' creation times.
+            local_time_ms: the local wall clock as if it were UTC, as in files' creation times.
             is_full: whether to pick all files for a full compaction.
             expects_no_flush: whether runs need not wait for others, because no flush is expected.
 
@@ -152,7 +152,7 @@ class CompactManager:
         if self.begun_compaction is not None:
             return False
         request = self.pick_next(
-            local_ms=local_ms, is_full=is_full, expects_no_flush=expects_no_flush
+            local_time_ms=local_time_ms, is_full=is_full, expects_no_flush=expects_no_flush
         )
         if request is None:
             return False

@@ -28,7 +28,7 @@ class CompactRewriter:
     """A rewriter of one bucket's sections.
 
     Attributes:
-        record_level_expire: the rule for expired rows; None: rows do not expire.
+        record_level_expire: the rule for expired rows; None if rows do not expire.
         fan_in: the maximum number of runs to read at a time.
         keeps_deletes: whether a key's newest delete stays as -D; see `EngineTraits`.
     """

@@ -29,12 +29,12 @@ class Picker(Protocol):
         ...
 
     def pick_unit(
-        self, levels: Levels, *, local_ms: int, is_full: bool, expects_no_flush: bool
+        self, levels: Levels, *, local_time_ms: int, is_full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
         """Return the unit to begin now; None if nothing is due.
 
         Args:
-            local_ms: the local wall clock as if it were UTC, as in files' creation times.
+            local_time_ms: the local wall clock as if it were UTC, as in files' creation times.
             is_full: whether to pick all files for a full compaction.
             expects_no_flush: whether no flush is expected, so that runs need not wait for others.
         """
@@ -73,7 +73,7 @@ class MergeTreePicker:
     new_rewrite_predicate: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
     _has_flushed: bool = field(default=False, init=False)
     _idle_flush_count: int = field(default=0, init=False)
-    _full_begun_ms: int | None = field(default=None, init=False)
+    _full_start_ms: int | None = field(default=None, init=False)
     _begun_ms: int = field(default=0, init=False)
 
     def use_strategy(self, strategy: CompactStrategy) -> None:
@@ -81,18 +81,18 @@ class MergeTreePicker:
         self.strategy = strategy
 
     def pick_unit(
-        self, levels: Levels, *, local_ms: int, is_full: bool, expects_no_flush: bool
+        self, levels: Levels, *, local_time_ms: int, is_full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
         """Pick by the strategy, and count the flushes after which nothing was due."""
         unit = (
             self._full_unit(levels)
             if is_full
-            else self._due_unit(levels, local_ms, expects_no_flush=expects_no_flush)
+            else self._due_unit(levels, local_time_ms, expects_no_flush=expects_no_flush)
         )
         if unit is None:
             self._idle_flush_count += self._has_flushed
         else:
-            self._begun_ms = local_ms
+            self._begun_ms = local_time_ms
             if unit.is_forced:
                 self._idle_flush_count = 0
         self._has_flushed = False
@@ -105,7 +105,7 @@ class MergeTreePicker:
     def note_applied(self, levels: Levels, unit: CompactUnit, _change: BucketChange, /) -> None:
         """Note the start of a full compaction, from which its age counts."""
         if unit.output_level == levels.max_level:
-            self._full_begun_ms = self._begun_ms
+            self._full_start_ms = self._begun_ms
 
     def note_failed(self, _unit: CompactUnit, /) -> None:
         """Do nothing, because each unit is picked from the current levels."""
@@ -120,12 +120,12 @@ class MergeTreePicker:
         )
 
     def _due_unit(
-        self, levels: Levels, local_ms: int, *, expects_no_flush: bool
+        self, levels: Levels, local_time_ms: int, *, expects_no_flush: bool
     ) -> CompactUnit | None:
-        last_full_ms = self._last_full_ms(levels)
+        last_full_time_ms = self._last_full_time_ms(levels)
         time = PickTime(
-            hour=local_ms // 3_600_000 % 24,
-            full_age_ms=None if last_full_ms is None else local_ms - last_full_ms,
+            hour=local_time_ms // 3_600_000 % 24,
+            full_age_ms=None if last_full_time_ms is None else local_time_ms - last_full_time_ms,
             idle_flush_count=self._idle_flush_count + self._has_flushed,
             expects_no_flush=expects_no_flush,
         )
@@ -144,16 +144,16 @@ class MergeTreePicker:
             lambda file: self.rewrites_all or must_rewrite(file),
         )
 
-    def _last_full_ms(self, levels: Levels) -> int | None:
+    def _last_full_time_ms(self, levels: Levels) -> int | None:
         """Return the time of the bucket's last full compaction, from memory or from its files.
 
         Files' creation times survive restarts, so the next process continues the count.
         """
         times_ms = [
-            run.newest_ms
+            run.newest_time_ms
             for run in levels.level_sorted_runs()
-            if run.level == levels.max_level and run.newest_ms is not None
+            if run.level == levels.max_level and run.newest_time_ms is not None
         ]
-        if self._full_begun_ms is not None:
-            times_ms.append(self._full_begun_ms)
+        if self._full_start_ms is not None:
+            times_ms.append(self._full_start_ms)
         return max(times_ms, default=None)

@@ -30,7 +30,7 @@ class RecordLevelExpire:
     Attributes:
         column: the name of the time field: INT (seconds), BIGINT (seconds, or milliseconds from
             10^12 on) or TIMESTAMP. A row with null never expires.
-        time_min_s: seconds since 1970; earlier rows expire.
+        time_min_s: seconds since 1970; rows with an earlier time expire.
     """
 
     column: str

@@ -57,7 +57,7 @@ class PickedRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniversalCompaction:
-    """The policy with its settings; the module lists the rules.
+    """The strategy of universal compaction, with the numbers of the rules that the module lists.
 
     Attributes:
         max_size_amplification_percent: the size of all newer runs, in percent of the oldest run,
@@ -85,10 +85,10 @@ class UniversalCompaction:
         )
         if early_unit or len(runs) < self.run_count_trigger:
             return early_unit
-        runs_to_merge = self.pick_sizes(num_levels, sizes_of(runs), self.ratio_at(time))
-        return None if runs_to_merge is None else _unit_of_picked(runs, runs_to_merge)
+        picked_runs = self.pick_runs(num_levels, sizes_of(runs), self.ratio_at(time))
+        return None if picked_runs is None else _unit_of_picked_runs(runs, picked_runs)
 
-    def pick_sizes(
+    def pick_runs(
         self, num_levels: int, run_sizes: Sequence[RunSize], ratio: int
     ) -> PickedRuns | None:
         """Return the runs that rules 1 to 3 pick from sizes, newest first; None without a pick.
@@ -104,16 +104,16 @@ class UniversalCompaction:
             return PickedRuns(len(run_sizes), max_level, "size amplification")
         if self.fits_levels:
             runs_max = min(max_level, self.run_count_trigger - 1)
-            return picked_runs(
+            return take_newest_runs(
                 run_sizes, max_level, run_count_by_levels(run_sizes, runs_max), "levels"
             )
         count = extend_by_ratio(run_sizes, 1, ratio)
         if count > 1:
-            return picked_runs(run_sizes, max_level, count, "size ratio")
+            return take_newest_runs(run_sizes, max_level, count, "size ratio")
         if len(run_sizes) == self.run_count_trigger:
             return None
         min_count = len(run_sizes) - self.run_count_trigger + 1
-        return picked_runs(
+        return take_newest_runs(
             run_sizes, max_level, extend_by_ratio(run_sizes, min_count, ratio), "run count"
         )
 
@@ -167,7 +167,7 @@ def _oldest_flush_count(flush_count: int, runs_max: int) -> int:
     return comb(runs_max + write_count - 1, runs_max)
 
 
-def picked_runs(
+def take_newest_runs(
     run_sizes: Sequence[RunSize], max_level: int, count: int, reason: str
 ) -> PickedRuns:
     """Take the `count` newest runs, and determine the level of their merge.
@@ -286,13 +286,13 @@ class FullAtRestCompaction:
 
 @dataclass(frozen=True, slots=True)
 class ForceUpLevel0Compaction:
-    """A strategy that compacts level 0 upwards if the universal rules pick nothing.
+    """A strategy that compacts level 0 upwards if the universal compaction picks nothing.
 
     It is for tables whose readers or changelog use only the levels above 0. At rest level 0 is
     always compacted, because no further flush may come.
 
     Attributes:
-        max_interval: the flushes without a pick after which level 0 is compacted; None: each one.
+        max_interval: the flushes without a pick after which level 0 is compacted; None for each.
     """
 
     universal: UniversalCompaction
@@ -309,14 +309,12 @@ class ForceUpLevel0Compaction:
             return None
         run_sizes = sizes_of(runs)
         count = extend_by_ratio(run_sizes, level0_count, self.universal.ratio_at(time))
-        runs_to_merge = picked_runs(run_sizes, num_levels - 1, count, "level 0 upwards")
-        return replace(_unit_of_picked(runs, runs_to_merge), is_forced=True)
+        picked_runs = take_newest_runs(run_sizes, num_levels - 1, count, "level 0 upwards")
+        return replace(_unit_of_picked_runs(runs, picked_runs), is_forced=True)
 
 
-def _unit_of_picked(runs: Runs, runs_to_merge: PickedRuns) -> CompactUnit:
-    return _unit_of_runs(
-        runs_to_merge.output_level, runs[: runs_to_merge.count], runs_to_merge.reason
-    )
+def _unit_of_picked_runs(runs: Runs, picked_runs: PickedRuns) -> CompactUnit:
+    return _unit_of_runs(picked_runs.output_level, runs[: picked_runs.count], picked_runs.reason)
 
 
 def _unit_of_runs(output_level: int, runs: Runs, reason: str) -> CompactUnit:

@@ -12,7 +12,7 @@ import enum
 _ROWS_PER_KEY_MIN = 8
 """Rows of a file for each key: with fewer, reading all rows is cheaper than searching for keys."""
 _COPY_BYTES_MIN, _COPY_ROWS_MIN = 4 << 20, 100_000
-"""A file with less of both is read quickly, and compactions soon merge it into another one."""
+"""The bytes or rows from which on a file is copied: smaller files are read and merged quickly."""
 
 
 class LookupSource(enum.Enum):

@@ -52,7 +52,7 @@ class Aggregation:
                 for name in window.batch.schema.names
                 if name in aggregated_names
             },
-            sequence_indices=keys.rows[changes.ends],
+            sequence_indices=keys.row_indices[changes.ends],
             is_delete=is_delete[changes.ends],
             layout=layout,
         )

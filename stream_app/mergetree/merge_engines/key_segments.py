@@ -33,24 +33,24 @@ class KeySegments:
 
     Three keys, of which two have several rows::
 
-        batch["k"]     [7, 5, 7, 5, 6]
-        rows           [1, 3,  4,  0, 2]
-        starts         [0,     2,  3]
-        newest_rows    [3, 4, 2]              the last row of 5, 6 and 7
-        is_merged      [T, F, T]
+        batch["k"]          [7, 5, 7, 5, 6]
+        row_indices         [1, 3,  4,  0, 2]
+        starts              [0,     2,  3]
+        newest_row_indices  [3, 4, 2]              the last row of 5, 6 and 7
+        is_merged           [T, F, T]
 
     Attributes:
-        rows: int64 [m], the rows of all keys, in order.
-        starts: int64 [keys], where each key begins in `rows`.
-        newest_rows: int64 [keys], the last row of each key.
+        row_indices: int64 [m], the rows of all keys, in order.
+        starts: int64 [keys], where each key begins in `row_indices`.
+        newest_row_indices: int64 [keys], the last row of each key.
         is_merged: bool [keys], whose rows are merged; the other keys keep their row.
         merges_single_rows: whether a key's only row is merged too.
     """
 
     batch: pa.RecordBatch
-    rows: Int64s
+    row_indices: Int64s
     starts: Int64s
-    newest_rows: Int64s
+    newest_row_indices: Int64s
     is_merged: Bools
     merges_single_rows: bool = False
 
@@ -62,24 +62,26 @@ class KeySegments:
     @cached_property
     def plain(self) -> SegmentChanges:
         """The changes of columns to which all rows are added."""
-        return SegmentChanges(self.rows, self.starts, merges_single_rows=self.merges_single_rows)
+        return SegmentChanges(
+            self.row_indices, self.starts, merges_single_rows=self.merges_single_rows
+        )
 
     def changes(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
         """Return changes with the operations int8 [m]; rows of unmerged keys set their value."""
         return self.plain.with_ops(set_unmerged(ops, self.unmerged_starts))
 
     def kinds(self) -> npt.NDArray[np.int8]:
-        """Return the row kind of each of `rows`: int8 [m]."""
+        """Return the row kind of each of `row_indices`: int8 [m]."""
         if self.batch.schema.get_field_index(VALUE_KIND) < 0:
-            return np.zeros(len(self.rows), np.int8)
+            return np.zeros(len(self.row_indices), np.int8)
         kinds: npt.NDArray[np.int8] = self.batch.column(VALUE_KIND).to_numpy()
-        return kinds[self.rows]
+        return kinds[self.row_indices]
 
     def _merged_kinds(self, is_delete: Bools) -> npt.NDArray[np.int8]:
         kinds = is_delete.astype(np.int8) * np.int8(RowKind.DELETE)
         unmerged_keys = np.flatnonzero(~self.is_merged)
         kinds[unmerged_keys] = self.batch.column(VALUE_KIND).to_numpy()[
-            self.newest_rows[unmerged_keys]
+            self.newest_row_indices[unmerged_keys]
         ]
         return kinds
 
@@ -100,7 +102,7 @@ class KeySegments:
             is_delete: bool [keys], which merged rows are -D; the others are +I.
         """
         columns = []
-        newest_rows = pa.array(self.newest_rows)
+        newest_row_indices = pa.array(self.newest_row_indices)
         for name, column in zip(self.batch.schema.names, self.batch.columns, strict=True):
             if name == SEQUENCE_NUMBER:
                 sequence_numbers = _take(column, sequence_indices)
@@ -112,11 +114,11 @@ class KeySegments:
             elif name == VALUE_KIND:
                 columns.append(pa.array(self._merged_kinds(is_delete), pa.int8()))
             elif name in layout.constant_names:
-                columns.append(column.slice(0, len(newest_rows)))
+                columns.append(column.slice(0, len(newest_row_indices)))
             elif name in values:
                 columns.append(_take(column, values[name]))
             else:
-                columns.append(column.take(newest_rows))
+                columns.append(column.take(newest_row_indices))
         return pa.RecordBatch.from_arrays(columns, schema=self.batch.schema)
 
 

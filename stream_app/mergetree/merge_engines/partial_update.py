@@ -142,21 +142,23 @@ def grouped_changes(
     Two keys of two rows, and the sequence ``g`` of a group. The first key begins with a delete,
     which makes two changes; its second row is late::
 
-        kinds           [-D,   +I, +I, +U]
-        g               [5,    4,  1,  2]
-        plain.rows      [0, 0, 1,  2,  3]
-        plain.starts    [0,        3]
-        is_restart      [T, F, F,  F,  F]
-        is_add          [F, F, T,  T,  T]
-        in_sequence     [T, T, F,  T,  T]
+        kinds              [-D,   +I, +I, +U]
+        g                  [5,    4,  1,  2]
+        plain.row_indices  [0, 0, 1,  2,  3]
+        plain.starts       [0,        3]
+        is_restart         [T, F, F,  F,  F]
+        is_add             [F, F, T,  T,  T]
+        in_sequence        [T, T, F,  T,  T]
 
     Args:
-        kinds: int8 [m], the row kinds of `keys.rows`.
+        kinds: int8 [m], the row kinds of `keys.row_indices`.
     """
     changes, kinds, is_restart = _with_first_deletes(keys, kinds)
     is_retract = retract_kind_mask(kinds)
     ranks = {
-        group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[changes.rows]
+        group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[
+            changes.row_indices
+        ]
         for group in rules.groups
         if all(name in keys.batch.schema.names for name in group.sequence)
     }
@@ -188,7 +190,7 @@ def _with_first_deletes(
     """Return the rows of all keys as changes; a delete that begins a merged key makes two of them.
 
     Args:
-        kinds: int8 [m], of `keys.rows`.
+        kinds: int8 [m], of `keys.row_indices`.
 
     Returns:
         The changes; their kinds, int8 [changes]; and the mask of the first change of each such
@@ -203,7 +205,7 @@ def _with_first_deletes(
     starts = keys.starts + np.cumsum(is_doubled) - is_doubled
     is_restart = np.zeros(int(repetitions.sum()), np.bool_)
     is_restart[starts[is_doubled]] = True
-    rows, kinds = np.repeat(keys.rows, repetitions), np.repeat(kinds, repetitions)
+    rows, kinds = np.repeat(keys.row_indices, repetitions), np.repeat(kinds, repetitions)
     changes = SegmentChanges(rows, starts, merges_single_rows=keys.merges_single_rows)
     return changes, kinds, is_restart
 
@@ -220,10 +222,10 @@ def _removals(
     group needs no second search: its own sequence is not lower after a removal.
     """
     removals = np.full(len(changes.starts), -1, dtype=np.int64)
-    is_counted = np.ones(len(changes.rows), np.bool_)
+    is_counted = np.ones(len(changes.row_indices), np.bool_)
     while removing_groups and is_delete.any():
         parts = _parts(changes, removals)
-        is_removal = np.zeros(len(changes.rows), np.bool_)
+        is_removal = np.zeros(len(changes.row_indices), np.bool_)
         for group in removing_groups:
             is_in_sequence = _in_sequence(ranks[group], parts, is_counted)
             is_removal |= is_delete & (ranks[group] > 0) & is_in_sequence
@@ -233,13 +235,13 @@ def _removals(
         if not is_removal.any():
             break
         first_removals = changes.first_indices(is_removal)
-        removals = np.where(first_removals < len(changes.rows), first_removals, removals)
+        removals = np.where(first_removals < len(changes.row_indices), first_removals, removals)
     return removals
 
 
 def _parts(changes: SegmentChanges, removals: Int64s) -> Int64s:
     """Number the parts of segments; a part begins with the segment and after each removal."""
-    is_start = np.zeros(len(changes.rows), np.int64)
+    is_start = np.zeros(len(changes.row_indices), np.int64)
     is_start[changes.starts] = 1
     is_start[removals[removals >= 0]] = 1
     return np.cumsum(is_start)
@@ -287,7 +289,7 @@ class PartialUpdate:
         if is_retract.any() and not self.rules.accepts_retracts:
             raise MergeError(OF_PARTIAL_UPDATE.problem, fix=OF_PARTIAL_UPDATE.fix)
         plain = keys.plain
-        sequence_indices = keys.rows[plain.ends]
+        sequence_indices = keys.row_indices[plain.ends]
         if self.rules.ignores_delete and is_retract.any():
             sequence_indices = plain.row_at(plain.last_indices(~is_retract))
         values, is_removed = self._values(keys, kinds, _value_names(layout))

@@ -1,7 +1,7 @@
 """Restores the values that a change omits (`model.schema.unchanged_values`).
 
 The writer calls it with all rows of each key, before it merges them. The older value comes from the
-key's previous row, which is among these rows or in the table. It looks up only keys whose omitted
+key's older row, which is among these rows or in the table. It looks up only keys whose omitted
 values these rows lack. It refuses a row without an older value.
 """
 
@@ -184,7 +184,7 @@ class _OmittedColumn:
     Attributes:
         row_indices: int64 [k]; those of the rows that omit the column.
         key_starts: int64 [k]; where the keys of these rows begin.
-        sources: int64 [k]; the key's newest earlier row that has the value or is a delete; -1
+        sources: int64 [k]; the key's newest older row that has the value or is a delete; -1
             without one.
         is_deleted: bool [k]; whether the source is a delete.
     """

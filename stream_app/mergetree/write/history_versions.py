@@ -70,12 +70,12 @@ class HistoryRule:
     Attributes:
         layout: the layout of the table's rows, in which the start of a version is the last key
             column.
-        keeps_earlier: whether a changed row comes with its earlier row, as -U or -D.
+        keeps_old_rows: whether a changed row comes with its old row, as -U or -D.
     """
 
     history_columns: HistoryColumns
     layout: KeyValueLayout
-    keeps_earlier: bool
+    keeps_old_rows: bool
 
     @property
     def source_layout(self) -> KeyValueLayout:
@@ -105,7 +105,7 @@ def history_windows(
     Args:
         windows: changes in order of key and age, in the rule's layout or a widened one.
         find: returns all versions of the given source keys, by key and start.
-        hidden_changes: the bucket's hidden changes; None: late changes are placed without them.
+        hidden_changes: the bucket's hidden changes; None to place late changes without them.
     """
     batches = (rows_at(window.batch, window.order) for window in windows)
     names = rule.source_layout.key_names
@@ -161,7 +161,7 @@ def written_versions(
     differences = batch_differences(layout, before, after)
     written_rows = (
         differences.changelog(~differences.same_values())
-        if rule.keeps_earlier
+        if rule.keeps_old_rows
         else differences.rows(keeps_deletes=True)
     )
     return RestoredRows(MergeWindow(written_rows), refused_messages)

@@ -53,9 +53,9 @@ class MergeTreeWriter:
             ``ignore-update-before``).
         refusal_rules: the rules about rows that no merge accepts, and which must not be committed.
         kind_column: the column with each row's kind (``rowkind.field``); empty: none.
-        history_rule: derives the versions of rows; None: a key has only one version.
+        history_rule: derives the versions of rows; None if a key has only one version.
         hidden_changes: the bucket's hidden changes; see `history_windows`.
-        old_row_lookup: looks up omitted values, or the table's versions; None: no row needs them.
+        old_row_lookup: looks up omitted values, or the table's versions; None if no row needs them.
     """
 
     layout: KeyValueLayout

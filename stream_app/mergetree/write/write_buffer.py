@@ -1,14 +1,15 @@
 """Buffers rows of one bucket in memory up to a limit, and drains them in key order.
 
-`merge_tree_writer` uses it. The buffer collects batches in a chunk, and sorts a full chunk (a tenth
-of the limit) at once. When the chunks reach seven tenths of the limit, it merges them into a sorted
-run on local disk. If it may not spill, it is then full and must be flushed. Draining merges chunks
-and runs piece by piece.
+`merge_tree_writer` uses the buffer, which collects batches in a chunk. A chunk is full at a tenth
+of the limit, and is then sorted. When the sorted chunks reach seven tenths of the limit, the buffer
+merges them into a sorted run on local disk. A buffer that may not spill is full at this point, and
+the writer must flush it. Draining merges the chunks and the runs piece by piece.
 
-So the buffer takes at most 5/4 of the limit, if one record, and all versions of one key, are small
-beside the limit. The peak is seven chunks plus the larger of two parts. One is two copies of the
-next chunk with its order. The other is a chunk, and a piece (1/128 of the limit) of each run with
-its merged copy.
+The buffer takes at most 5/4 of the limit, if a record, and all versions of a key, are small beside
+the limit. The peak is seven chunks, and in addition the larger one of these two:
+
+* two copies of the next chunk, with its order
+* a chunk, and for each run a piece (1/128 of the limit) with its merged copy
 
 Source: Paimon `mergetree/SortBufferWriteBuffer.java` (`write-buffer-size`,
 `write-buffer-spillable`, `write-buffer-spill.max-disk-size`).

@@ -44,8 +44,8 @@ class BucketChange:
             is in both.
         changelog: the changelog files.
         index_entries: the added (ADD, new on disk) and deleted (DELETE) index files.
-        lookup_files: the files in which a compaction looked up rows, on which it depends; None: it
-            depends only on its own files.
+        lookup_files: the files in which a compaction looked up rows, on which it depends; None if
+            it depends only on its own files.
         seconds: the run time of a compaction, without the wait for a thread.
     """
 

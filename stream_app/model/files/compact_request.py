@@ -1,31 +1,19 @@
-"""A compaction of one bucket: the decided unit, and the request of the driver that has it.
+"""A compaction of one bucket: the decided unit, and the driver's request to execute the unit.
 
 `mergetree.compact` and `table.compact` decide a unit. A task answers a request with a
 `BucketChange`.
 
-Source: Paimon `mergetree/compact/CompactUnit.java`, `spark/sort/TableSorter.java`.
+Source: Paimon `mergetree/compact/CompactUnit.java`.
 """
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta
-
-
-class OrderStrategy(enum.Enum):
-    """The way to combine several columns into one order.
-
-    ORDER: by the first column, equal values by the next. ZORDER and HILBERT: along a curve through
-    all columns at once, so that rows with close values of any column are close together.
-    """
-
-    ORDER = "order"
-    ZORDER = "zorder"
-    HILBERT = "hilbert"
+from stream_app.model.files.row_order import RowOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +42,6 @@ class CompactUnit:
         return sum(file.file_size for file in self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class RowOrder:
-    """An order of rows.
-
-    Attributes:
-        columns: the columns, the most significant one first.
-    """
-
-    strategy: OrderStrategy
-    columns: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactRequest:
     """A unit with all data that its executor needs.
@@ -78,7 +54,8 @@ class CompactRequest:
         rewrites_all: whether to rewrite even files that could be upgraded.
         files_above: the files above the output level, in which the unit's keys are looked up.
         sorted_run_count: the bucket's number of sorted runs at the pick; more runs are more urgent.
-        order: the order in which rows of a table without keys are written; None: unchanged.
+        order: the order in which rows of a table without keys are written; None to keep their
+            order.
     """
 
     partition: bytes

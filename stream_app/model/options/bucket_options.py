@@ -19,7 +19,7 @@ from stream_app.model.options.option import (
 )
 
 BUCKET_COUNT_MAX = 32_767
-"""Paimon keeps numbers of buckets in 16 bits (`utils/Int2ShortHashMap.java`)."""
+"""The maximum number of buckets: Paimon keeps it in 16 bits (`utils/Int2ShortHashMap.java`)."""
 
 
 def _parse_max_buckets(text: str) -> int:
@@ -33,9 +33,9 @@ BUCKET = Option(
     "bucket",
     INTEGER,
     -1,
-    "Number of buckets of each partition (≥ 1). With a primary key, -1: as many as its "
-    "keys need; -2: rows wait for a compaction. Without one, -1: no buckets, files in the order of "
-    "arrival.",
+    "Number of buckets of each partition (≥ 1). With a primary key, -1 gives a partition as many "
+    "buckets as its keys need, and with -2 rows wait for a compaction that gives them buckets. "
+    "Without a primary key, -1 means no buckets: the files are in the order of arrival.",
     minimum=-2,
 )
 BUCKET_KEY = Option(
@@ -68,8 +68,9 @@ DYNAMIC_BUCKET_ASSIGNER_PARALLELISM = Option(
     "dynamic-bucket.assigner-parallelism",
     INTEGER,
     None,
-    "Of Paimon's own writers. Here it bounds dynamic-bucket.initial-buckets, as there. With a key "
-    "that lacks partition columns: tasks that place and write the rows of an epoch (default: 4).",
+    "Number of tasks by which Paimon's own writers assign buckets. stream_app, like Paimon, uses "
+    "it as the upper limit of dynamic-bucket.initial-buckets. With a key that lacks partition "
+    "columns, it is the number of tasks that place and write the rows of an epoch (default: 4).",
     minimum=1,
 )
 DYNAMIC_BUCKET_MAX_BUCKETS = Option(
@@ -128,8 +129,8 @@ POSTPONE_BATCH_WRITE_FIXED_BUCKET = Option(
     "postpone.batch-write-fixed-bucket",
     BOOLEAN,
     True,
-    "With bucket = -2: an overwrite gives its rows their buckets at once, so that readers see "
-    "them; else they wait for a compaction.",
+    "With bucket = -2: whether an overwrite gives its rows their buckets at once, so that readers "
+    "see the rows. Otherwise the rows wait for a compaction.",
 )
 POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM = Option(
     "postpone.batch-write-fixed-bucket.max-parallelism",

@@ -19,7 +19,7 @@ from stream_app.model.options.option import (
 )
 
 LEVELS_MAX = 100_000
-"""Paimon's Java keeps a list of all levels, also of those without a file."""
+"""The maximum number of levels, because Paimon's Java lists even the levels without a file."""
 
 NUM_SORTED_RUN_COMPACTION_TRIGGER = Option(
     "num-sorted-run.compaction-trigger",
@@ -33,14 +33,14 @@ NUM_SORTED_RUN_STOP_TRIGGER = Option(
     "num-sorted-run.stop-trigger",
     INTEGER,
     None,
-    "Sorted runs of a bucket beyond which its writes wait (default: trigger + 3).",
+    "Sorted runs of a bucket beyond which its writes wait (default: the compaction trigger + 3).",
     minimum=1,
 )
 NUM_LEVELS = Option(
     "num-levels",
     INTEGER,
     None,
-    "Levels of a bucket's LSM tree (default: trigger + 1).",
+    "Levels of a bucket's LSM tree (default: the compaction trigger + 1).",
     minimum=2,
     maximum=LEVELS_MAX,
 )
@@ -72,7 +72,7 @@ COMPACTION_OFFPEAK_START_HOUR = Option(
     "compaction.offpeak.start.hour",
     INTEGER,
     -1,
-    "First hour of the day, local time, of the off-peak hours; -1: none.",
+    "First hour of the day, local time, of the off-peak hours, or -1.",
     minimum=-1,
     maximum=23,
 )
@@ -80,7 +80,8 @@ COMPACTION_OFFPEAK_END_HOUR = Option(
     "compaction.offpeak.end.hour",
     INTEGER,
     -1,
-    "Hour of the day at which the off-peak hours end; before the start: the next day.",
+    "Hour of the day at which the off-peak hours end. If it is before the first hour, they end on "
+    "the next day.",
     minimum=-1,
     maximum=23,
 )
@@ -110,7 +111,7 @@ LOOKUP_COMPACT = Option(
     CHOICE,
     "radical",
     "When a table with lookups merges level 0 upwards: after each flush (radical), or at the "
-    "latest after some flushes (gentle).",
+    "latest after lookup-compact.max-interval flushes (gentle).",
     only=("radical", "gentle"),
 )
 LOOKUP_COMPACT_MAX_INTERVAL = Option(
@@ -150,9 +151,9 @@ FULL_COMPACTION_DELTA_COMMITS = Option(
     "full-compaction.delta-commits",
     INTEGER,
     None,
-    "Number of epochs after which all buckets are merged whole; the epoch waits for it (default: "
-    "never; with changelog-producer = full-compaction 1). Paimon 2 opens no table that has it with "
-    "changelog-producer = lookup.",
+    "Number of epochs after which all buckets are merged whole; the last of these epochs waits for "
+    "the compaction (default: never, but 1 with changelog-producer = full-compaction). Paimon 2 "
+    "opens no table that has both this option and changelog-producer = lookup.",
     minimum=1,
 )
 COMMIT_FORCE_COMPACT = Option(
@@ -162,7 +163,8 @@ LOOKUP_WAIT = Option(
     "lookup-wait",
     BOOLEAN,
     True,
-    "Where compactions look up older rows, each epoch waits for them: its changelog ends with it.",
+    "Where compactions look up older rows, each epoch waits for its compactions, so that its "
+    "changelog is complete when it ends.",
     older_keys=("changelog-producer.lookup-wait",),
 )
 PREPARE_COMMIT_WAIT_COMPACTION = Option(
@@ -212,7 +214,7 @@ WRITE_ONLY = Option(
     "write-only",
     BOOLEAN,
     False,
-    "This job does not compact; another one must.",
+    "A job that writes the table does not compact it; another job must.",
     older_keys=("write.compaction-skip",),
 )
 WRITE_ONLY_STOP_TRIGGER = Option(

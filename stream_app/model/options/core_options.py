@@ -108,8 +108,8 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
         option = option_named(key)
         if key in _SET_ELSEWHERE:
             problems.append(f"option {key!r} cannot be set: {_SET_ELSEWHERE[key]}")
-        elif refusal := _refusal_text(key, value):
-            problems.append(refusal)
+        elif refusal_text := _refusal_text(key, value):
+            problems.append(refusal_text)
         else:
             problems += (
                 _value_problems(option, key, value) if option else _other_problems(key, value)

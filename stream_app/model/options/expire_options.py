@@ -8,13 +8,17 @@ from __future__ import annotations
 from stream_app.model.options.option import BOOLEAN, CHOICE, DURATION, HOUR, INTEGER, TEXT, Option
 
 SNAPSHOT_NUM_RETAINED_MIN = Option(
-    "snapshot.num-retained.min", INTEGER, 10, "Snapshots to keep, however old.", minimum=1
+    "snapshot.num-retained.min",
+    INTEGER,
+    10,
+    "Minimum number of snapshots that expiry keeps, however old they are.",
+    minimum=1,
 )
 SNAPSHOT_NUM_RETAINED_MAX = Option(
     "snapshot.num-retained.max",
     INTEGER,
     2_147_483_647,
-    "Number of snapshots beyond which the earliest expire, however young.",
+    "Number of snapshots beyond which the earliest expire, however young they are.",
     minimum=1,
 )
 SNAPSHOT_TIME_RETAINED = Option(
@@ -49,21 +53,23 @@ CHANGELOG_NUM_RETAINED_MIN = Option(
     "changelog.num-retained.min",
     INTEGER,
     None,
-    "Versions whose changelog is kept (default: as for snapshots).",
+    "Minimum number of versions whose changelog expiry keeps, however old they are (default: the "
+    "minimum number of snapshots).",
     minimum=1,
 )
 CHANGELOG_NUM_RETAINED_MAX = Option(
     "changelog.num-retained.max",
     INTEGER,
     None,
-    "Number of versions beyond which the earliest changelogs expire (default: as for snapshots).",
+    "Number of versions beyond which the earliest changelogs expire (default: the maximum number "
+    "of snapshots).",
     minimum=1,
 )
 CHANGELOG_TIME_RETAINED = Option(
     "changelog.time-retained",
     DURATION,
     None,
-    "Time for which the changelog of a version is kept (default: as for snapshots).",
+    "Time for which the changelog of a version is kept (default: the time of snapshots).",
 )
 CONSUMER_CHANGELOG_ONLY = Option(
     "consumer.changelog-only",
@@ -130,5 +136,6 @@ PARTITION_TIMESTAMP_FORMAT_STRICT = Option(
     "partition.timestamp-format.strict",
     BOOLEAN,
     False,
-    "A record is bad when its partition has no time that the two options above can read.",
+    "Whether a record is bad if partition.timestamp-pattern and partition.timestamp-formatter "
+    "find no time in its partition.",
 )

@@ -69,15 +69,15 @@ DELETION_VECTORS_ENABLED = Option(
     "deletion-vectors.enabled",
     BOOLEAN,
     False,
-    "Compactions mark the rows that newer ones replace, so that readers need not merge. Rows can "
-    "be read when level 0 is compacted.",
+    "Compactions mark the rows that newer ones replace, so that readers need not merge. Readers "
+    "see a row only after its level 0 has been compacted.",
 )
 DELETION_VECTORS_MERGE_ON_READ = Option(
     "deletion-vectors.merge-on-read",
     BOOLEAN,
     False,
-    "With deletion vectors, readers merge level 0 with the rest instead of leaving it out; what "
-    "followers get stays the same.",
+    "With deletion vectors, readers merge level 0 with the rest instead of leaving it out. "
+    "Followers get the same changes either way.",
 )
 DELETION_VECTORS_BITMAP64 = Option(
     "deletion-vectors.bitmap64",
@@ -131,7 +131,7 @@ MANIFEST_COMPRESSION = Option(
     "manifest.compression",
     TEXT,
     "zstd",
-    "Codec of manifests; null is none.",
+    "Codec of manifests; null leaves them uncompressed.",
     only=("zstd", "null", "deflate", "snappy", "bzip2"),
 )
 MANIFEST_TARGET_FILE_SIZE = Option(

@@ -16,7 +16,7 @@ CATALOG_LOCATION = "catalog-location"
 HIVE_CLIENT = "org.apache.hadoop.hive.metastore.HiveMetaStoreClient"
 GLUE_CLIENT = "com.amazonaws.glue.catalog.metastore.AWSCatalogMetastoreClient"
 REST_PREFIX = "metadata.iceberg.rest."
-"""Begins the settings of an Iceberg REST catalog, which its client names."""
+"""The prefix of the settings of an Iceberg REST catalog; its client defines their names."""
 
 METADATA_ICEBERG_STORAGE = Option(
     "metadata.iceberg.storage",
@@ -24,22 +24,22 @@ METADATA_ICEBERG_STORAGE = Option(
     DISABLED,
     "Where each commit also publishes the table as an Iceberg table over the same files: "
     "table-location (in the table's folder), hadoop-catalog (below iceberg/ in the warehouse, "
-    "which is the warehouse of an Iceberg catalog of type hadoop), hive-catalog (there, and a Hive "
-    "metastore names each version) or rest-catalog (there, and an Iceberg REST catalog gets each "
-    "version; metadata.iceberg.rest.uri is its address).",
+    "which is the warehouse of an Iceberg catalog of type hadoop), hive-catalog (below iceberg/ "
+    "too, and a Hive metastore names each version) or rest-catalog (below iceberg/ too, and an "
+    "Iceberg REST catalog gets each version; metadata.iceberg.rest.uri is its address).",
     only=(DISABLED, TABLE_LOCATION, HADOOP_CATALOG, HIVE_CATALOG, REST_CATALOG),
 )
 METADATA_ICEBERG_DATABASE = Option(
     "metadata.iceberg.database",
     TEXT,
     "",
-    "The database in the Iceberg catalog (default: the table's own).",
+    "The database in the Iceberg catalog (default: the table's database in Paimon).",
 )
 METADATA_ICEBERG_TABLE = Option(
     "metadata.iceberg.table",
     TEXT,
     "",
-    "The table's name in the Iceberg catalog (default: its own).",
+    "The table's name in the Iceberg catalog (default: its name in Paimon).",
 )
 METADATA_ICEBERG_STORAGE_LOCATION = Option(
     "metadata.iceberg.storage-location",
@@ -61,14 +61,15 @@ METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM = Option(
     "metadata.iceberg.compaction.min.file-num",
     INTEGER,
     10,
-    "Small Iceberg manifests that are merged once they fill a manifest together.",
+    "Minimum number of small Iceberg manifests that a commit merges, once they fill a manifest "
+    "together.",
     minimum=1,
 )
 METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM = Option(
     "metadata.iceberg.compaction.max.file-num",
     INTEGER,
     50,
-    "Small Iceberg manifests that are merged whatever their size.",
+    "Number of small Iceberg manifests from which on a commit merges them, whatever their size.",
     minimum=1,
 )
 METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED = Option(
@@ -81,35 +82,37 @@ METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX = Option(
     "metadata.iceberg.previous-versions-max",
     INTEGER,
     0,
-    "Older metadata files of Iceberg that stay. A reader that has opened one may need it again.",
+    "Number of Iceberg's older metadata files that stay. A reader that has opened such a file may "
+    "need it again.",
     minimum=0,
 )
 METADATA_ICEBERG_MANIFEST_COMPRESSION = Option(
     "metadata.iceberg.manifest-compression",
     CHOICE,
     "snappy",
-    "Codec of Iceberg's manifests; null is none.",
+    "Codec of Iceberg's manifests; null leaves them uncompressed.",
     only=("snappy", "zstd", "deflate", "null"),
 )
 METADATA_ICEBERG_URI = Option(
     "metadata.iceberg.uri",
     TEXT,
     "",
-    "The Hive metastore of hive-catalog: thrift://HOST:PORT. Default: that of hive-site.xml.",
+    "The Hive metastore of hive-catalog: thrift://HOST:PORT. Default: the metastore that "
+    "hive-site.xml names.",
 )
 METADATA_ICEBERG_HIVE_CONF_DIR = Option(
     "metadata.iceberg.hive-conf-dir",
     TEXT,
     "",
-    "The driver's folder with the hive-site.xml of hive-catalog. Default: that of the variable "
-    "HIVE_CONF_DIR.",
+    "The driver's folder with the hive-site.xml of hive-catalog. Default: the folder that the "
+    "variable HIVE_CONF_DIR names.",
 )
 METADATA_ICEBERG_HIVE_CLIENT_CLASS = Option(
     "metadata.iceberg.hive-client-class",
     TEXT,
     HIVE_CLIENT,
-    "The client of hive-catalog, by the name of Paimon's class: that of a Hive metastore, or that "
-    "of AWS Glue (" + GLUE_CLIENT + "), whose region and keys the driver's environment has.",
+    "The client of hive-catalog, by the name of Paimon's class: the client of a Hive metastore, or "
+    "that of AWS Glue (" + GLUE_CLIENT + "). The driver's environment has Glue's region and keys.",
 )
 METADATA_ICEBERG_HIVE_SKIP_UPDATE_STATS = Option(
     "metadata.iceberg.hive-skip-update-stats",
@@ -137,6 +140,6 @@ METADATA_ICEBERG_SQL_CATALOG_NAME = Option(
     "metadata.iceberg.sql.catalog-name",
     TEXT,
     "iceberg",
-    "The name of that catalog in its database.",
+    "The name of the Iceberg catalog in the database of metadata.iceberg.sql.uri.",
     is_own=True,
 )

@@ -69,9 +69,10 @@ CHANGELOG_PRODUCER = Option(
     "changelog-producer",
     CHOICE,
     "none",
-    "What writes changelog files: none, input (the writer, every change as it came in), "
-    "full-compaction (full compactions, what changed since the one before), or lookup (each "
-    "compaction of level 0, by the older rows of its keys).",
+    "What writes changelog files: nothing (none); the writer, which writes every change as it came "
+    "in (input); each full compaction, which writes what has changed since the one before "
+    "(full-compaction); or each compaction of level 0, which looks up the older rows of its keys "
+    "(lookup).",
     only=tuple(CHANGELOG_PRODUCERS),
 )
 CHANGELOG_ROW_DEDUPLICATE = Option(
@@ -110,8 +111,9 @@ SEQUENCE_SNAPSHOT_ORDERING = Option(
     "sequence.snapshot-ordering",
     BOOLEAN,
     False,
-    "Of two rows of a key, that of the later snapshot is the newer one, so that several writers "
-    "may write the table; needs write-only = true, and another job that compacts.",
+    "Of two rows with the same key, the row of the later snapshot is the newer one, so that "
+    "several writers may write the table. It needs write-only = true, and another job that "
+    "compacts.",
 )
 HISTORY = Option(
     "history",
@@ -141,7 +143,8 @@ HISTORY_VALID_TO = Option(
     "history.valid-to",
     TEXT,
     "valid_to",
-    "Column with the end of a version, which is the start of the next; null: it still holds.",
+    "Column with the end of a version, which is the start of the next one; it is null while the "
+    "version still holds.",
     is_own=True,
 )
 HISTORY_IS_CURRENT = Option(
@@ -185,7 +188,7 @@ NESTED_KEY: ColumnOption[str | None] = ColumnOption(
 )
 COUNT_LIMIT = ColumnOption("count-limit", INTEGER, NO_LIMIT, "Maximum number of elements.")
 TS_FIELD: ColumnOption[str | None] = ColumnOption(
-    "ts-field", TEXT, None, "Time field of a MAP's ROWs; without it the last field."
+    "ts-field", TEXT, None, "Field with the time of a MAP's ROWs (default: their last field)."
 )
 
 COLUMN_OPTIONS: dict[str, ColumnOption[Any]] = {

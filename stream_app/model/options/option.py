@@ -24,7 +24,7 @@ KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
 
 COLUMN_PREFIX = "fields."
-"""The beginning of the keys of columns' options."""
+"""The prefix of the keys of columns' options."""
 
 _INT_MAX = 2_147_483_647
 _LONG_MAX = 9_223_372_036_854_775_807

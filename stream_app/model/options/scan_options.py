@@ -14,7 +14,7 @@ SCAN_MODE = Option(
     "Start of a streaming read: latest-full (all rows, then changes), latest (changes from "
     "now on), compacted-full (the latest compacted version, then changes), from-timestamp, "
     "from-snapshot, from-snapshot-full. Default: from-timestamp or from-snapshot when its option "
-    "is set, else latest-full. The other modes are Paimon's for batch reads.",
+    "is set, and otherwise latest-full. The other modes are Paimon's for batch reads.",
     only=(
         "default",
         "latest-full",

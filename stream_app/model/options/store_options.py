@@ -24,15 +24,15 @@ S3_ACCESS_KEY = Option(
     "s3.access-key",
     TEXT,
     "",
-    "Key; absent: the variable `AWS_ACCESS_KEY_ID`, a profile, or the role of the machine. As "
-    "`${file:PATH}` the job renews it while it runs.",
+    "The access key; absent: the variable `AWS_ACCESS_KEY_ID`, a profile, or the role of the "
+    "machine. A running job reads a key written as `${file:PATH}` again when it changes.",
 )
 S3_SECRET_KEY = Option(
     "s3.secret-key",
     TEXT,
     "",
-    "Its secret; absent: the variable `AWS_SECRET_ACCESS_KEY`, a profile, or the role of the "
-    "machine. Best written as `${env:NAME}` or `${file:PATH}`.",
+    "The secret of the access key; absent: the variable `AWS_SECRET_ACCESS_KEY`, a profile, or the "
+    "role of the machine. Best written as `${env:NAME}` or `${file:PATH}`.",
 )
 S3_SESSION_TOKEN = Option(
     "s3.session.token",
@@ -64,7 +64,10 @@ S3_ENCRYPTION = Option(
     "bucket's default.",
 )
 S3_ENCRYPTION_KEY = Option(
-    "s3.encryption.key", TEXT, "", "The key of KMS for it; absent: the bucket's or the account's."
+    "s3.encryption.key",
+    TEXT,
+    "",
+    "The KMS key by which the store encrypts new files; absent: the bucket's or the account's key.",
 )
 
 S3_OPTIONS = declared_options(globals())

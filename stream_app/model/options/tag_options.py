@@ -42,8 +42,8 @@ TAG_AUTOMATIC_CREATION = Option(
     CHOICE,
     "none",
     "Whether a job makes tags by itself, and by which time: that of the commit (process-time), "
-    "or the watermark, which stream_app does not write. batch tags commits of batch jobs, which "
-    "stream_app's job is not.",
+    "or the watermark, which stream_app does not write. With batch, only batch jobs make tags, "
+    "and a job of stream_app is not one.",
     only=("none", "process-time", "watermark", "batch"),
 )
 TAG_CREATION_PERIOD = Option(
@@ -51,14 +51,14 @@ TAG_CREATION_PERIOD = Option(
     CHOICE,
     "daily",
     "Period of automatic tags: the first snapshot after its end gets the tag. By process time "
-    "the job makes an empty one if none comes.",
+    "the job commits an empty snapshot if no other one comes.",
     only=("daily", "hourly", "two-hours"),
 )
 TAG_CREATION_PERIOD_DURATION = Option(
     "tag.creation-period-duration",
     DURATION,
     None,
-    "Another period; its tags are named yyyyMMddHHmm.",
+    "Length of a period other than those of tag.creation-period. Its tags are named yyyyMMddHHmm.",
 )
 TAG_CREATION_DELAY = Option(
     "tag.creation-delay", DURATION, 0, "Time that a period waits for late rows after its end."

@@ -42,8 +42,8 @@ LOOKUP_CACHE_MAX_DISK_SIZE = Option(
     "lookup.cache-max-disk-size",
     SIZE,
     None,
-    "Size of the table's copies on one machine's disk, beyond which it deletes the least recently "
-    "used ones; 0: it makes none (default: no bound).",
+    "Total size of the copies of the table's files on one machine's disk, beyond which executors "
+    "delete the least recently used copies; with 0 they make no copies (default: no limit).",
     minimum=0,
 )
 COMMIT_MAX_RETRIES = Option("commit.max-retries", INTEGER, 10, "Attempts after a lost commit race.")
@@ -60,7 +60,8 @@ DYNAMIC_PARTITION_OVERWRITE = Option(
     "dynamic-partition-overwrite",
     BOOLEAN,
     True,
-    "An overwrite that names no partition replaces those of its rows; else the whole table.",
+    "Whether an overwrite that names no partition replaces only the partitions of its rows. "
+    "Otherwise it replaces the whole table.",
 )
 OVERWRITE_UPGRADE = Option(
     "overwrite-upgrade",

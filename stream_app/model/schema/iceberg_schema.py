@@ -47,7 +47,10 @@ _NAMES = {
 _WIDER = (("int", "long"), ("float", "double"))
 _VECTORS_VERSION = _NANOS_VERSION = 3
 MICROS_PRECISION_MAX = 6
-"""Timestamps beyond it are nanoseconds, in Parquet and in Iceberg."""
+"""The maximum precision of timestamps that Parquet and Iceberg store in microseconds.
+
+They store finer ones in nanoseconds.
+"""
 
 
 def iceberg_schema(

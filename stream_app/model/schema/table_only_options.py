@@ -63,7 +63,7 @@ class OptionDifference:
     """An option that only the table may set, with another value in the configuration.
 
     Attributes:
-        table_value: the value in the schema; None: the default applies.
+        table_value: the value in the schema; None if the default applies.
         configured_value: the value in the configuration.
     """
 

@@ -21,7 +21,7 @@ class KindTraits:
     """Facts of one kind of table.
 
     Attributes:
-        bucket_mode: a text about how a row gets its bucket, in which alone two kinds may differ.
+        bucket_mode: a text about how a row gets its bucket; two kinds may differ only in this text.
         merges_by_key: whether rows have keys. If so, files are sorted runs of key-values, and
             readers and compactions merge the rows of a key. Otherwise rows only accumulate, and all
             are inserts.

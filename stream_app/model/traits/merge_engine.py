@@ -43,8 +43,8 @@ class EngineTraits:
         fills_columns: whether a row sets the columns in which it has a value, so that a retraction
             needs rules of the columns.
         older_row_rule: the treatment of a row whose key has an older row in another partition.
-        default_function: the aggregate function of a column that names none; None: the engine's own
-            rule is not a function.
+        default_function: the aggregate function of a column without ``aggregate-function``; None if
+            the engine merges such a column without a function.
     """
 
     may_prune_by_value: bool

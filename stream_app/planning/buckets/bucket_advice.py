@@ -29,7 +29,7 @@ class BucketSize:
 
     partition: bytes
     row_count: int
-    bytes: int
+    byte_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +71,15 @@ def bucket_advice(
         partitions.setdefault(size.partition, []).append(size)
     if not partitions:
         return None
-    total_bytes = sum(size.bytes for size in sizes)
+    total_bytes = sum(size.byte_count for size in sizes)
     mean_bytes = total_bytes // len(sizes)
     partition_buckets_max = max(map(len, partitions.values()))
-    is_large = max(size.bytes for size in sizes) > _BYTES_MAX
+    is_large = max(size.byte_count for size in sizes) > _BYTES_MAX
     if not is_large and (partition_buckets_max == 1 or mean_bytes >= _BYTES_MIN):
         return None
     if bucket_count > 0:
         partition_bytes_max = max(
-            sum(size.bytes for size in partition) for partition in partitions.values()
+            sum(size.byte_count for size in partition) for partition in partitions.values()
         )
         option, new_value, current_value = (
             "bucket",

@@ -23,14 +23,14 @@ class PlannedRescale:
     Attributes:
         partition: the serialized partition.
         old_bucket_count, new_bucket_count: the current and the new number of buckets.
-        file_count, bytes: the number and bytes of the partition's files.
+        file_count, byte_count: the numbers of files and bytes of the partition's files.
     """
 
     partition: bytes
     old_bucket_count: int
     new_bucket_count: int
     file_count: int
-    bytes: int
+    byte_count: int
 
 
 def planned_rescales(
@@ -57,14 +57,13 @@ def planned_rescales(
             else wanted_count
         )
         if any(entry.total_buckets != new_bucket_count for entry in entries):
-            partition_bytes = sum(entry.file.file_size for entry in entries)
             rescales.append(
                 PlannedRescale(
                     partition=partition,
                     old_bucket_count=old_bucket_count,
                     new_bucket_count=new_bucket_count,
                     file_count=len(entries),
-                    bytes=partition_bytes,
+                    byte_count=sum(entry.file.file_size for entry in entries),
                 )
             )
     return rescales
@@ -79,7 +78,7 @@ def fitting_bucket_count(entries: Sequence[ManifestEntry], old_bucket_count: int
         BucketSize(
             partition=b"",
             row_count=sum(entry.file.row_count for entry in files),
-            bytes=sum(entry.file.file_size for entry in files),
+            byte_count=sum(entry.file.file_size for entry in files),
         )
         for files in buckets.values()
     ]

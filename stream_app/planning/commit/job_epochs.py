@@ -17,7 +17,7 @@ from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 
 KEPT_DAYS = 30
-"""An epoch that was repeated later would find its messages gone from nearly every topic."""
+"""Days for which a job's newest epoch is recorded: nearly every topic drops messages earlier."""
 KEPT_MS = KEPT_DAYS * 86_400_000
 JOBS_KEPT = 16
 """Jobs whose epochs are recorded at any age: a fast clock makes all epochs look old."""

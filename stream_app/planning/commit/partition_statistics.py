@@ -17,7 +17,7 @@ class PartitionStatistics:
 
     Attributes:
         spec: column → the partition's value as text.
-        newest_file_ms: the creation time of its newest file, in ms since 1970 in UTC.
+        newest_file_time_ms: the creation time of its newest file, in ms since 1970 in UTC.
         total_buckets: the number of buckets in its newest file's entry.
     """
 
@@ -25,7 +25,7 @@ class PartitionStatistics:
     record_count: int = 0
     file_size: int = 0
     file_count: int = 0
-    newest_file_ms: int = 0
+    newest_file_time_ms: int = 0
     total_buckets: int = 0
 
 
@@ -48,14 +48,15 @@ def partition_statistics(
             spec=spec_of(entry.partition)
         )
         sign = 1 if entry.kind is FileKind.ADD else -1
-        created_ms = entry.file.creation_time_ms
+        creation_time_ms = entry.file.creation_time_ms
         statistics_by_partition[entry.partition] = replace(
             statistics,
             record_count=statistics.record_count + sign * entry.file.row_count,
             file_size=statistics.file_size + sign * entry.file.file_size,
             file_count=statistics.file_count + sign,
-            newest_file_ms=max(
-                statistics.newest_file_ms, 0 if created_ms is None else utc_ms_of(created_ms)
+            newest_file_time_ms=max(
+                statistics.newest_file_time_ms,
+                0 if creation_time_ms is None else utc_ms_of(creation_time_ms),
             ),
             total_buckets=entry.total_buckets,
         )

@@ -1,9 +1,11 @@
 """Computes the record of a table's checksum for the next snapshot.
 
-A record has the sums of all changes since its origin. Origin 0 is the empty table, so such a record
-has the sums of all rows. A commit on top of a snapshot without a record begins one, whose origin is
-that snapshot. So a job continues while `stream-app analyze` reads an older version. Then the sums
-of all rows are those that `analyze` read, minus that version's record, plus the latest record.
+A record has the sums of all changes since its origin, a snapshot. Origin 0 is the empty table, so a
+record with this origin has the sums of all rows. A commit on top of a snapshot without a record
+begins a record, whose origin is that snapshot.
+
+So a job can continue while `stream-app analyze` reads the rows of an older version. The sums of all
+rows are then the sums that `analyze` has read, minus that version's record, plus the latest record.
 
 `table.commit.next_sum_record` calls it. It takes and returns plain values.
 """
@@ -16,7 +18,7 @@ from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.checksum.sum_record import SumRecord
 
 PARTITIONS_MAX = 64
-"""Partitions with sums of their own: a snapshot's file must stay small."""
+"""The maximum number of partitions with their own sums, because a snapshot's file must be small."""
 
 
 def with_changes(record: SumRecord, partition_sums: Mapping[bytes, RowSum]) -> SumRecord:

@@ -20,9 +20,9 @@ COMPACT_AGE = 5
 REMOVE_AGE = 10
 """Rounds without a full bin after which a partition's single file is forgotten."""
 _FILES_MIN = 2
-"""Rewriting a single file would gain nothing."""
+"""The minimum number of files of a compaction: rewriting a single file would gain nothing."""
 FULL_COMPACT_MIN_FILE = 3
-"""Least number of a bucket's files for which a full compaction pays."""
+"""The minimum number of a bucket's files for which a full compaction pays."""
 Files = tuple[DataFileMeta, ...]
 Task = tuple[bytes, Files]
 """A partition, and its files that a task joins."""

@@ -38,7 +38,7 @@ def merged_size(written_size: float, key_bytes: float | None) -> int:
 
     Args:
         written_size: the bytes of changes, of randomly chosen keys.
-        key_bytes: the bytes of the rows of all keys; None: each change has a new key.
+        key_bytes: the bytes of the rows of all keys; None if each change has a new key.
     """
     if key_bytes is None:
         return math.ceil(written_size)
@@ -73,7 +73,7 @@ def simulate(
         run_sum += new_count * len(run_sizes) + new_count * (new_count + 1) // 2
         simulated_count += new_count
         run_sizes[:0] = [RunSize(0, _UNITS)] * new_count
-        picked_runs = rules.pick_sizes(num_levels, run_sizes, rules.size_ratio)
+        picked_runs = rules.pick_runs(num_levels, run_sizes, rules.size_ratio)
         if picked_runs is None:
             continue
         merged_sizes = run_sizes[: picked_runs.count]

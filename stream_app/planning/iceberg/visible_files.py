@@ -56,30 +56,30 @@ class UnseenRows:
     Attributes:
         row_count: the number of rows in unseen files; several may be versions of one row.
         bucket_count: the number of buckets with unseen files.
-        seen_ms: the oldest creation time, over these buckets, of the newest visible file, by the
-            local clock. None if a bucket has no visible file, or nothing is unseen.
+        seen_time_ms: the oldest creation time, over these buckets, of the newest visible file, by
+            the local clock. None if a bucket has no visible file, or nothing is unseen.
     """
 
     row_count: int
     bucket_count: int
-    seen_ms: int | None
+    seen_time_ms: int | None
 
 
 def unseen_rows(live_entries: Iterable[ManifestEntry], levels: IcebergLevels) -> UnseenRows:
     """Count the rows of a snapshot's live files that Iceberg's readers do not see."""
     row_counts: Counter[BucketId] = Counter()
-    visible_ms: dict[BucketId, int] = {}
+    visible_times_ms: dict[BucketId, int] = {}
     for entry in live_entries:
         bucket_id = entry.bucket_id
         if levels.is_visible(entry):
-            visible_ms[bucket_id] = max(
-                visible_ms.get(bucket_id, 0), entry.file.creation_time_ms or 0
+            visible_times_ms[bucket_id] = max(
+                visible_times_ms.get(bucket_id, 0), entry.file.creation_time_ms or 0
             )
         else:
             row_counts[bucket_id] += entry.file.row_count
-    newest_visible_ms = [visible_ms.get(bucket_id, 0) for bucket_id in row_counts]
+    newest_visible_times_ms = [visible_times_ms.get(bucket_id, 0) for bucket_id in row_counts]
     return UnseenRows(
-        row_counts.total(), len(row_counts), min(newest_visible_ms, default=0) or None
+        row_counts.total(), len(row_counts), min(newest_visible_times_ms, default=0) or None
     )
 
 

@@ -20,7 +20,10 @@ from stream_app.model.traits.kind_traits import CROSS_PARTITION_KEYED, PARTITION
 from stream_app.model.traits.merge_engine import OlderRowRule, traits_of
 
 DEFAULT_SHARES = 4
-"""Enough for some hundred million keys, and few enough for small partitions."""
+"""The default number of key shares, enough for some hundred million keys.
+
+They are also few enough for small partitions.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +34,9 @@ class IndexRule:
         keys: the columns by which a row is looked up.
         share_count: the number of key shares, into which the hash of a key divides the index.
         fills_buckets: whether a key share fills the buckets whose number modulo `share_count` is
-            the share. Else the table has fixed buckets, and a key share is a bucket.
-        deletes_remove_rows: whether a delete removes the row. Else it undoes values of a row that
-            stays.
+            the share. Otherwise the table has fixed buckets, and a key share is a bucket.
+        deletes_remove_rows: whether a delete removes the row. Otherwise it undoes values of the
+            row, which stays.
     """
 
     keys: tuple[str, ...]

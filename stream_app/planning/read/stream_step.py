@@ -89,7 +89,7 @@ class AdmittedSplits:
     limits: StepLimits
     snapshot_count: int = 0
     file_count: int = 0
-    bytes: int = 0
+    byte_count: int = 0
     row_count: int = 0
 
     @property
@@ -99,7 +99,7 @@ class AdmittedSplits:
         pairs = (
             (self.snapshot_count, limits.max_snapshots),
             (self.file_count, limits.max_files),
-            (self.bytes, limits.max_bytes),
+            (self.byte_count, limits.max_bytes),
             (self.row_count, limits.max_rows),
         )
         return any(limit is not None and count >= limit for count, limit in pairs)
@@ -111,12 +111,12 @@ class AdmittedSplits:
             The new state, and the number of accepted splits.
         """
         limits, count = self.limits, 0
-        file_count, size, row_count = self.file_count, self.bytes, self.row_count
+        file_count, byte_count, row_count = self.file_count, self.byte_count, self.row_count
         for stream_split in splits:
             split = stream_split.split
             totals = (
                 file_count + len(split.files),
-                size + split.file_size,
+                byte_count + split.file_size,
                 row_count + split.row_count,
             )
             bounds = (limits.max_files, limits.max_bytes, limits.max_rows)
@@ -126,9 +126,11 @@ class AdmittedSplits:
             )
             if exceeds and file_count:
                 break
-            file_count, size, row_count = totals
+            file_count, byte_count, row_count = totals
             count += 1
-        return AdmittedSplits(limits, self.snapshot_count + 1, file_count, size, row_count), count
+        return AdmittedSplits(
+            limits, self.snapshot_count + 1, file_count, byte_count, row_count
+        ), count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

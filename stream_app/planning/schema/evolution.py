@@ -135,7 +135,7 @@ class KeptColumn:
     """A column that does not follow its source.
 
     Attributes:
-        table_type: the column's type in the table; None: the table does not get the column.
+        table_type: the column's type in the table; None if the table does not get the column.
         source_type: the source's type.
         reason: why the column does not follow, as a text for warnings.
     """

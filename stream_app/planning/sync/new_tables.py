@@ -20,7 +20,7 @@ _NEEDS_KEY = ("bucket", "changelog-producer", "sequence.field")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
-    """The settings for one table; None: the settings for all tables apply."""
+    """The settings for one table; None where the settings for all tables apply."""
 
     primary_keys: Names | None = None
     partition_keys: Names | None = None
@@ -125,7 +125,7 @@ class _KeySetting:
     """A setting of keys for a new table.
 
     Attributes:
-        table_keys: the keys in the table's own settings; None: the keys for all tables apply.
+        table_keys: the keys in the table's own settings; None if the keys for all tables apply.
         common_keys: the keys for all tables; empty without any.
     """
 

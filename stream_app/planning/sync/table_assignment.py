@@ -22,7 +22,7 @@ from stream_app.planning.sync.target_tables import (
 NEW = -1
 """Stands in for a table's index: the job has no such table yet."""
 TableChoice = int | str | None
-"""A table's index, or `NEW`; a text: why no table takes it; None: the job leaves it out."""
+"""A table's index, or `NEW`; a text: why no table takes it; None if the job leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)

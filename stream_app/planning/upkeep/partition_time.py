@@ -177,8 +177,8 @@ class DatedPartition:
     Attributes:
         partition: the serialized partition.
         values: the values as texts, null as the default name; partitions are sorted by them.
-        time_ms: the local wall-clock time as if UTC, from which its age counts; None: it has none,
-            and stays.
+        time_ms: the local wall-clock time as if UTC, from which its age counts; None if the
+            values give no time, so that the partition stays.
         row_count: the number of rows of all files, including deletes and older versions.
     """
 
@@ -187,7 +187,7 @@ class DatedPartition:
     time_ms: int | None
     file_count: int
     row_count: int
-    bytes: int
+    byte_count: int
 
 
 def expired_partitions(

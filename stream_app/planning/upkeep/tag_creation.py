@@ -120,7 +120,7 @@ def due_tags(
     """Return the due tags, at most one for each snapshot.
 
     Args:
-        next_start_ms: the start of the first period without a tag; None: tag any period that has
+        next_start_ms: the start of the first period without a tag; None to tag any period that has
             ended.
         snapshot_times: the snapshots that were not examined yet, in order.
     """
@@ -142,7 +142,7 @@ def due_tags(
     return tags
 
 
-def due_ms(rules: TagRules, next_start_ms: int | None) -> int | None:
+def due_time_ms(rules: TagRules, next_start_ms: int | None) -> int | None:
     """Return the wall-clock time at which the next period's tag is due; None if unknown."""
     return (
         None
@@ -165,13 +165,13 @@ def lacks_snapshot(
             one, or precede one that has.
         now_ms: the wall-clock time.
     """
-    tag_due_ms = due_ms(rules, next_start_ms)
-    if tag_due_ms is None or now_ms < tag_due_ms:
+    tag_due_time_ms = due_time_ms(rules, next_start_ms)
+    if tag_due_time_ms is None or now_ms < tag_due_time_ms:
         return False
     return (
         latest_snapshot_time is None
         or latest_snapshot_time.time_ms is None
-        or latest_snapshot_time.time_ms < tag_due_ms
+        or latest_snapshot_time.time_ms < tag_due_time_ms
     )
 
 

@@ -1,7 +1,7 @@
 """Reads and writes file systems that only Hadoop knows, through Spark's JVM.
 
 A checkpoint or a quarantine may be on a system that stream_app's `FileIO` does not support, such as
-WebHDFS or another cloud's store. `app.table_setup.job_folder_access` chooses the implementation.
+WebHDFS or another cloud's store. `app.opening.job_folder_access` chooses the implementation.
 
 Source: Hadoop's `FileSystem` and `FileContext`, as Spark's `CheckpointFileManager` uses them.
 """

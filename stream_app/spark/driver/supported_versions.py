@@ -5,7 +5,7 @@ from __future__ import annotations
 from stream_app.errors import UsageError
 
 SUPPORTED = ("4.0", "4.1", "4.2", "4.3")
-"""Minor versions; a patch release behaves as its minor version."""
+"""The minor versions of Spark that tests cover; a patch release behaves as its minor version."""
 
 
 def minor_of(version: str) -> str:

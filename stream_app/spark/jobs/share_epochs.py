@@ -8,8 +8,8 @@ This job ends at a partition after the shuffle that contains no block. Each read
 the number of its messages, and the tables that have blocks. A second job computes the other
 partitions, and reuses the finished shuffle.
 
-`range_epochs` uses it to read ranges of Kafka's offsets, and `spark.load.load_epochs` to read rows
-of a database.
+`range_epochs` uses it to read ranges of Kafka's offsets, and `load_epochs` to read rows of a
+database.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class StreamReader(DataSourceStreamReader):
         self._start: Offset | None = None
         self._last_end: Offset | None = None
         self._last_end_s: float | None = None
-        self._reported_s: float | None = None
+        self._reported_at_s: float | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's
         """Return the position where a query without a checkpoint begins.
@@ -137,7 +137,7 @@ class StreamReader(DataSourceStreamReader):
     def commit(self, end: Offset) -> None:
         """Advance the consumer after a micro-batch, and so the snapshots that it protects."""
         self._offset_planner.write_progress(end)
-        self._reported_s = self._now()
+        self._reported_at_s = self._now()
 
     def stop(self) -> None:
         """Do nothing: the reader keeps nothing open."""
@@ -152,12 +152,12 @@ class StreamReader(DataSourceStreamReader):
         """Keep the consumer of a waiting query alive."""
         within_s, reported_s, now_s = (
             self._offset_planner.refresh_within_s,
-            self._reported_s,
+            self._reported_at_s,
             self._now(),
         )
         if within_s is not None and (reported_s is None or now_s - reported_s >= within_s):
             self._offset_planner.refresh_consumer()
-            self._reported_s = now_s
+            self._reported_at_s = now_s
 
     def _now(self) -> float:
         return self._offset_planner.table.clock.steady_seconds()

@@ -117,8 +117,8 @@ class KafkaSource:
         }
         if self.min_partitions is not None or self.fail_on_data_loss:
             options["minPartitions"] = str(self.min_partitions or core_count)
-        # Else one task for each Kafka partition. After a loss Spark keeps using a consumer that it
-        # has returned to its pool, which fails when another task reads that partition.
+        # Otherwise one task reads each Kafka partition. After a loss Spark keeps using a consumer
+        # that it has returned to its pool, which fails when another task reads that partition.
         if self.topic_pattern is None:
             options["subscribe"] = ",".join(self.topics)
         else:

@@ -103,11 +103,11 @@ class LimitedEpochCutter:
         newest_offsets: Offsets,
         _is_stopping: Callable[[], bool],
     ) -> Offsets:
-        """See `EpochCutter.choose_end`."""
+        """Return the newest offsets, or smaller ones that keep the limit."""
         return next_end(start_offsets, newest_offsets, self.limit)
 
     def close(self) -> None:
-        """See `EpochCutter.close`."""
+        """Do nothing, because the cutter holds no resources."""
 
 
 class SparkJobs(Protocol):
@@ -130,11 +130,11 @@ class JobGroup:
     name: str
 
     def join(self) -> None:
-        """See `SparkJobs.join`."""
+        """Set the job group of the calling thread."""
         self.spark.sparkContext.setJobGroup(self.name, self.name, interruptOnCancel=True)
 
     def cancel(self) -> None:
-        """See `SparkJobs.cancel`."""
+        """Cancel the running jobs of the group."""
         self.spark.sparkContext.cancelJobGroup(self.name)
 
 
@@ -191,12 +191,12 @@ class TopicStream:
     _lost_texts: set[str] = field(init=False, default_factory=set)
 
     def start(self) -> None:
-        """See `Stream.start`."""
+        """Start the thread of the stream."""
         self._thread = threading.Thread(target=self._run, name="stream", daemon=True)
         self._thread.start()
 
     def wait_for_end(self, wait_s: float) -> bool:
-        """See `Stream.wait_for_end`."""
+        """Wait for the end of the thread, and raise the error that ended it."""
         self._thread.join(wait_s)
         if self._thread.is_alive():
             return False
@@ -211,7 +211,7 @@ class TopicStream:
         return new_progress
 
     def stop(self) -> None:
-        """See `Stream.stop`."""
+        """Ask the thread to stop, and cancel its jobs until it ends."""
         self._stop_requested.set()
         self.offset_reader.give_up()
         while self._thread.is_alive():
@@ -236,13 +236,13 @@ class TopicStream:
         """Plan, record and run epochs until a stop, or until the source is drained."""
         epoch_cutter = self.epoch_cutter or LimitedEpochCutter(self.rules.limit)
         self.writer.begin_query()
-        polled_s, newest_offsets = self._poll()
+        polled_at_s, newest_offsets = self._poll()
         epoch, start_offsets = self._next_epoch(newest_offsets)
         is_idle = is_full = True
         while not self._stop_requested.is_set():
             if epoch < self.rules.load_epoch_count:
                 epoch = self._run_load_epoch(epoch, start_offsets, newest_offsets)
-                polled_s, newest_offsets = self._poll()
+                polled_at_s, newest_offsets = self._poll()
                 continue
             newest_offsets = self._wait_for_newest_offsets(start_offsets, newest_offsets)
             limit_start = self._with_new_partitions(start_offsets, newest_offsets)
@@ -264,18 +264,18 @@ class TopicStream:
                 )
                 epoch, start_offsets = epoch + 1, end_offsets
             if not self.rules.drains:
-                next_poll_s = polled_s + self.pace.pause_s(is_full=is_full)
-                self._wait(next_poll_s, min_wait_s=IDLE_S if is_idle else 0.0)
-                polled_s, newest_offsets = self._poll()
+                next_poll_at_s = polled_at_s + self.pace.pause_s(is_full=is_full)
+                self._wait(next_poll_at_s, min_wait_s=IDLE_S if is_idle else 0.0)
+                polled_at_s, newest_offsets = self._poll()
             elif is_idle or end_offsets == newest_offsets:
                 return
 
     def _poll(self) -> tuple[float, Offsets]:
         """Return when the brokers were asked, by the steady clock, and the newest offsets."""
-        polled_s = self.clock.steady_seconds()
+        polled_at_s = self.clock.steady_seconds()
         newest_offsets = self.offset_reader.offsets_at(OffsetEnd.NEWEST)
-        self.pace.note_poll(polled_s)
-        return polled_s, newest_offsets
+        self.pace.note_poll(polled_at_s)
+        return polled_at_s, newest_offsets
 
     def _run_load_epoch(self, epoch: int, start_offsets: Offsets, newest_offsets: Offsets) -> int:
         """Run an epoch of a first load, which leaves the offsets as they are; return the next."""

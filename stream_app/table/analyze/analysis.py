@@ -77,7 +77,7 @@ def analyze(
     with protected_version(find, _RETAINED_MS, may_retry=True) as (_, snapshot):
         if snapshot is None:
             return None
-        statistics = statistics_of(table, snapshot, columns, threads=threads)
+        statistics = compute_statistics(table, snapshot, columns, threads=threads)
     statistics_files = StatisticsFiles(table.file_io, table.paths)
     name = statistics_files.write(statistics)
     try:
@@ -87,7 +87,7 @@ def analyze(
         raise
 
 
-def statistics_of(
+def compute_statistics(
     table: FileStoreTable, snapshot: Snapshot, columns: Sequence[DataField], *, threads: int
 ) -> TableStatistics:
     """Compute the statistics of one version without writing anything.

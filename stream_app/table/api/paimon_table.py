@@ -48,7 +48,7 @@ from stream_app.table.read.system_tables import (
     SystemRowForm,
     check_system_table,
 )
-from stream_app.table.upkeep.read_protection import SchemaAndRows, protected_rows, retention_ms
+from stream_app.table.upkeep.read_protection import SchemaAndRows, read_protected_rows, retention_ms
 from stream_app.table.versions.read_refusals import warn_of_unknown
 from stream_app.table.versions.time_travel import (
     Timestamp,
@@ -134,7 +134,7 @@ class PaimonTable(ChangeableTable):
         if retained_ms is None:
             return _reader(*read_version(*find()))
         return _reader(
-            *protected_rows(find, retained_ms, read_version, may_retry=version.is_latest)
+            *read_protected_rows(find, retained_ms, read_version, may_retry=version.is_latest)
         )
 
     def read_incremental(

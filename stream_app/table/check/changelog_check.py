@@ -54,7 +54,10 @@ from stream_app.table.read.diff_read import changed_files, merged_rows
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 
 _FILE_ROWS_MAX = 1 << 32
-"""More rows than a file can have: a change's number is its file's times this, plus its row's."""
+"""A number of rows that no file reaches.
+
+The number of a change is that of its file times this one, plus that of its row.
+"""
 _LOST_ROWS_FIX = (
     "a compaction has lost or altered rows: roll the table back to a snapshot or tag before it "
     "(stream-app rollback-to), and let the job write the later changes again"
@@ -216,7 +219,7 @@ class _ChangeFileReader:
 
     Attributes:
         file_numbers: file name → its number in time, from which rows get new sequence numbers.
-            None: rows keep their numbers.
+            None if rows keep their numbers.
     """
 
     file_reader: KeyValueFileReader

@@ -121,7 +121,7 @@ class ChangelogReplay:
 
     Attributes:
         producer: the ``changelog-producer`` of all its snapshots.
-        base_snapshot: the version with whose rows it begins; None: it begins without rows.
+        base_snapshot: the version with whose rows it begins; None if it begins without rows.
         changing_snapshots: the snapshots and long-lived changelogs whose changes it applies, in
             order.
         last_snapshot: the version whose rows must result.

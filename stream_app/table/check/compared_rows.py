@@ -42,12 +42,18 @@ FORGOTTEN_DELETES = (
     "rows that only the table has: with sequence.field an older row comes back when a compaction "
     "has forgotten the delete that was newer"
 )
-"""Undecidable when ``sequence.field`` orders the changes: the table is right then."""
+"""The rows that a check cannot judge because ``sequence.field`` orders the changes.
+
+The table is right then.
+"""
 NUMBERS_GO_BACK = (
     "rows that only the table has, in buckets where sequence numbers go back: two jobs write them, "
     "or a job began again after a compaction had dropped the delete with the highest number"
 )
-"""Undecidable too: the dropped delete would be newer than the row that came after it."""
+"""The rows that a check cannot judge because a compaction may have dropped a newer delete.
+
+The dropped delete had a higher sequence number than the row that came after it.
+"""
 
 
 class ComparedRows(Protocol):
@@ -206,7 +212,7 @@ def rows_by_key(
     """Distribute the rows of a table to the buckets of `compared_table`, on local disk.
 
     Args:
-        left_out_keys: keys whose rows are left out; None: all rows are distributed.
+        left_out_keys: keys whose rows are left out; None to distribute all rows.
     """
     rows_on_disk = RowsOnDisk(compared_table, folder)
     assigner = bucket_assigner(compared_table)

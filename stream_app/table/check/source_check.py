@@ -29,7 +29,7 @@ from stream_app.table.check.compared_rows import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner
-from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 
 

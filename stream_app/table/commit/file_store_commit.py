@@ -2,9 +2,10 @@
 
 Order on disk: manifests, manifest lists, then the snapshot by create-if-absent, then the hint. So a
 snapshot that exists is complete, and a crash before it leaves only orphans. The committer retries a
-lost race on top of the winner. After an unknown outcome it looks for the name of its delta manifest
-list, which is unique. It deletes its snapshot again if that came too late, under a number that was
-free again (`late_snapshot`).
+lost race on top of the winner's snapshot. If the outcome of its write is unknown, it looks for the
+snapshot with the name of its delta manifest list, which is unique. Expiry frees the numbers of old
+snapshots, so a delayed commit may have used such a number. The committer then deletes its snapshot
+again (`late_snapshot`).
 
 Source: Paimon `operation/FileStoreCommitImpl.java`.
 """
@@ -250,8 +251,8 @@ class FileStoreCommit:
             if snapshot is not None:
                 return snapshot
             commit_files.delete_attempt_files()
-            waited_s = clock.steady_seconds() - start_s
-            if retry == retries_max or (timeout_ms is not None and waited_s > timeout_ms / 1000):
+            elapsed_s = clock.steady_seconds() - start_s
+            if retry == retries_max or (timeout_ms is not None and elapsed_s > timeout_ms / 1000):
                 break
             clock.sleep(
                 retry_wait_s(
@@ -262,7 +263,7 @@ class FileStoreCommit:
                 )
             )
             latest_snapshot = self.table.snapshots.latest()
-        races = f"lost the race for the next snapshot {retry + 1} times in {waited_s:.1f} s"
+        races = f"lost the race for the next snapshot {retry + 1} times in {elapsed_s:.1f} s"
         raise _lost_race_error(self.table, self.commit_history.commit_user, plan, races)
 
     def _attempt(

@@ -34,7 +34,7 @@ class UnfinishedCompaction:
         partition: the partition's folder, such as ``dt=2026-01-31``; empty without partitions.
         is_running: whether a thread runs it.
         levels: the levels of the unit's files, newest first.
-        bytes: the bytes of the files that it reads.
+        byte_count: the bytes of the files that it reads.
     """
 
     partition: str
@@ -44,7 +44,7 @@ class UnfinishedCompaction:
     levels: tuple[int, ...]
     output_level: int
     file_count: int
-    bytes: int
+    byte_count: int
 
 
 def unfinished_compaction(
@@ -59,7 +59,7 @@ def unfinished_compaction(
         levels=unit.levels,
         output_level=unit.output_level,
         file_count=len(unit.files),
-        bytes=unit.total_size,
+        byte_count=unit.total_size,
     )
 
 
@@ -80,8 +80,8 @@ class CompactionMetrics:
         queued: compactions that currently wait for a thread (`compactionQueuedCount`).
         running: compactions that currently run.
         finished: compactions that currently wait for their commit.
-        oldest_queued_s, oldest_running_s: the age of the oldest queued and running compaction in
-            seconds; 0 without one.
+        oldest_queued_age_s, oldest_running_age_s: the age of the oldest queued and running
+            compaction in seconds; 0 without one.
         begun: compactions that have begun (`compactionTotalCount`).
         completed: compactions that were committed (`compactionCompletedCount`).
         failed: attempts that ended with an error and are retried.
@@ -103,8 +103,8 @@ class CompactionMetrics:
     queued: int = 0
     running: int = 0
     finished: int = 0
-    oldest_queued_s: float = 0.0
-    oldest_running_s: float = 0.0
+    oldest_queued_age_s: float = 0.0
+    oldest_running_age_s: float = 0.0
     begun: int = 0
     completed: int = 0
     failed: int = 0
@@ -165,8 +165,8 @@ def current_metrics(
         queued=len(queued_start_s),
         running=len(running_start_s),
         finished=len(compactions) - len(unfinished_compactions),
-        oldest_queued_s=now_s - min(queued_start_s, default=now_s),
-        oldest_running_s=now_s - min(running_start_s, default=now_s),
+        oldest_queued_age_s=now_s - min(queued_start_s, default=now_s),
+        oldest_running_age_s=now_s - min(running_start_s, default=now_s),
         failed=failed_count,
         dropped=dropped,
     )

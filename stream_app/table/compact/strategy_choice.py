@@ -38,7 +38,7 @@ def compact_strategy(options: CoreOptions) -> CompactStrategy:
 
 
 def adaptable_rules(options: CoreOptions) -> UniversalCompaction | None:
-    """Return the rules that a policy may adapt; None if rows wait for compactions."""
+    """Return the rules that the policy `auto` may adapt; None if rows wait for compactions."""
     return _universal_compaction(options) if _wrapper(options) is None else None
 
 

@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 ColumnAndKind = tuple[str, str]
 """The name of a column, and a kind of index."""
 PossibleRows = BitMap | None
-"""The positions of a file's rows that may pass; None: any row may."""
+"""The positions of a file's rows that may pass; None if any row may."""
 
 INDEX_FIX = "set 'file-index.read.enabled' = 'false', and compact the table fully"
 """The fix for an index that cannot be read."""

@@ -104,7 +104,7 @@ class ChangelogFollow:
         self._is_stopped = is_stopped
         self._end = settings.end
         self._written_id: int | None = None
-        self._written_ms = 0
+        self._write_time_ms = 0
         self._is_new_consumer = False
         if not settings.follow:
             latest_id = self._table.snapshots.latest_id() or 0
@@ -182,13 +182,13 @@ class ChangelogFollow:
             return
         now_ms = self._table.clock.now_ms()
         expiration_ms = self._table.options[CONSUMER_EXPIRATION_TIME]
-        is_due = expiration_ms is not None and now_ms - self._written_ms > expiration_ms // 3
+        is_due = expiration_ms is not None and now_ms - self._write_time_ms > expiration_ms // 3
         if position.snapshot_id != self._written_id or is_due:
             self._table.consumers.reset(consumer_id, position.snapshot_id)
             if self._written_id is None:
                 self._check_not_expiring(consumer_id, position.snapshot_id)
             self._written_id = position.snapshot_id
-            self._written_ms = now_ms
+            self._write_time_ms = now_ms
 
     def _check_not_expiring(self, consumer_id: str, snapshot_id: int) -> None:
         """Check that no expiry deletes the next snapshot.

@@ -38,8 +38,8 @@ from stream_app.catalog.hive.thrift_struct import (
     Struct,
     ThriftValue,
     i32,
-    nested,
-    structs,
+    inner_struct,
+    struct_list,
     text,
     text_map,
 )
@@ -69,7 +69,7 @@ _LAYOUT = HiveLayout(location_in_properties=False, has_properties=False)
 _STORAGE: dict[int, ThriftValue] = {
     StorageField.INPUT_FORMAT: text("org.apache.hadoop.mapred.FileInputFormat"),
     StorageField.OUTPUT_FORMAT: text("org.apache.hadoop.mapred.FileOutputFormat"),
-    StorageField.SERDE: nested(
+    StorageField.SERDE: inner_struct(
         Struct({SerdeField.LIBRARY: text("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")})
     ),
 }
@@ -113,8 +113,8 @@ class HivePointer:
                 TableField.DATABASE: text(name.database),
                 TableField.OWNER: text(getpass.getuser()),
                 TableField.CREATE_TIME: i32(self.now_s),
-                TableField.STORAGE: nested(Struct(storage)),
-                TableField.PARTITION_KEYS: structs([]),
+                TableField.STORAGE: inner_struct(Struct(storage)),
+                TableField.PARTITION_KEYS: struct_list([]),
                 TableField.PARAMETERS: text_map({"DO_NOT_UPDATE_STATS": str(self.skips_stats)}),
                 TableField.TYPE: text("EXTERNAL_TABLE"),
             }
@@ -164,8 +164,8 @@ def _columns(version: PointedVersion) -> list[Struct]:
 
 def _with_columns(table: Struct, columns: Sequence[Struct]) -> Struct:
     storage = table.struct(TableField.STORAGE)
-    changed_storage = storage.with_fields({StorageField.COLUMNS: structs(columns)})
-    return table.with_fields({TableField.STORAGE: nested(changed_storage)})
+    changed_storage = storage.with_fields({StorageField.COLUMNS: struct_list(columns)})
+    return table.with_fields({TableField.STORAGE: inner_struct(changed_storage)})
 
 
 def _accepts_columns(columns: Sequence[Struct], current_columns: Sequence[Struct]) -> bool:

@@ -71,7 +71,7 @@ class ManifestWriter:
     """A writer of one version's manifests.
 
     Attributes:
-        first_row_id: the row id of the first row that the version adds; None: the Iceberg format
+        first_row_id: the row id of the first row that the version adds; None if the Iceberg format
             has no row ids.
         written_manifests: the manifests that were written.
     """

@@ -117,7 +117,7 @@ class PublishedCatalog:
         """Publish a version to the catalog unless it has it; does nothing without a catalog.
 
         Args:
-            metadata: the version; None: another writer has published, and updates the catalog.
+            metadata: the version; None if another writer has published, and updates the catalog.
 
         Raises:
             UnsupportedTableError: a library is not installed, or a setting is missing.

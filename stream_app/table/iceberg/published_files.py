@@ -17,8 +17,8 @@ def published_files(
     """Return the added data files in Iceberg's form, by path.
 
     Args:
-        first_row_id: the row id of the first file's first row; None: the Iceberg format has no row
-            ids.
+        first_row_id: the row id of the first file's first row; None if the Iceberg format has no
+            row ids.
 
     Raises:
         UnsupportedTableError: a file contains delete rows, or is not Parquet.

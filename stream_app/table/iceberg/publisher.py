@@ -68,7 +68,7 @@ from stream_app.table.iceberg.version_updates import (
 _LOG = logging.getLogger(__name__)
 _VISIBLE_LEVEL = "paimon.visible-from-level"
 _KEEPS_FILES = {"gc.enabled": "false"}
-"""The files are Paimon's: no engine of Iceberg may delete them."""
+"""The property by which no engine of Iceberg deletes the files, because they are Paimon's."""
 _ROW_LINEAGE_FORMAT = 3
 _ATTEMPTS = 5
 """The number of tries to publish; each continues from the version of another writer."""

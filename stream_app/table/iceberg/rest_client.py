@@ -43,8 +43,10 @@ _URI, _REGION = "uri", "rest.signing-region"
 _TIMEOUT, _TIMEOUT_MS = "rest.client.socket-timeout-ms", 30_000
 """The limit of a request, by the name that Iceberg's Java client has for it."""
 _ONE_TRY = {"rest.sigv4.max-retries": "0"}
-"""One try, as for requests without signatures; PyIceberg's ten tries would hold a commit ten times
-as long."""
+"""The setting of one try for a signed request, as for others.
+
+PyIceberg's ten tries would hold a commit ten times as long.
+"""
 
 
 class TimedRestCatalog(RestCatalog):  # type: ignore[misc]

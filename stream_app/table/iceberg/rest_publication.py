@@ -59,7 +59,7 @@ _ATTEMPTS = 3
 """The number of tries to update the table; each starts from the changes of another writer."""
 _PREVIOUS_MAX = "write.metadata.previous-versions-max"
 _DELETE_OLDER = {"write.metadata.delete-after-commit.enabled": "true"}
-"""The server writes a metadata file at each commit; without this option it deletes none of them."""
+"""The option by which the server deletes old metadata files; it writes one at each commit."""
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,9 @@ from stream_app.planning.buckets.stale_routing import IndexReplacement, is_route
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.index_manifests import (
-    NO_BASIS,
-    BucketBasis,
-    IndexManifest,
-    index_manifest,
-)
+from stream_app.table.versions.index_manifests import IndexManifest, index_manifest
 from stream_app.table.write.write_constraints import WriteConstraints
 
 _ROW_PRESERVING_KINDS = (CommitKind.COMPACT, CommitKind.ANALYZE)

@@ -21,7 +21,7 @@ from stream_app.table.compact.compaction_report import (
     reports_as_property,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.write_constraints import LiveFileCounts
+from stream_app.table.versions.live_file_counts import LiveFileCounts
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class PublishedCompactions:
         return reports
 
     def add_snapshot(self, snapshot: Snapshot | None) -> None:
-        """Keep what a wait published for the next epoch's outcome; None: nothing was published."""
+        """Keep what a wait published, if anything, for the next epoch's outcome."""
         if snapshot is not None:
             self.snapshots.append(snapshot)
 
@@ -72,7 +72,9 @@ class CompactionPublisher:
     def metrics(self, bucket_metrics: CompactionMetrics) -> CompactionMetrics:
         """Return the sums, the begun compactions and the table's size. Any thread may call it."""
         metrics = self.published_compactions.tally.metrics(bucket_metrics)
-        return replace(metrics, files=self.live_counts.file_count, bytes=self.live_counts.bytes)
+        return replace(
+            metrics, files=self.live_counts.file_count, bytes=self.live_counts.byte_count
+        )
 
     def publish(
         self, committable: ManifestCommittable, compactions: Sequence[FinishedCompaction]
@@ -84,14 +86,14 @@ class CompactionPublisher:
         """
         reports = [self._report(compaction) for compaction in compactions]
         properties = {**(committable.properties or {}), **reports_as_property(reports)}
-        committable = replace(
+        with_changes = replace(
             committable,
             changes=tuple(compaction.change for compaction in compactions),
             properties=properties,
         )
         try:
             outcome = self.file_store_commit.commit_compactions(
-                committable,
+                with_changes,
                 are_overtaken=any(compaction.is_overtaken for compaction in compactions),
             )
         except BaseException:

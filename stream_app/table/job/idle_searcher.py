@@ -28,7 +28,7 @@ class IdleSearcher:
 
     state: TableState
     _checked_at_s: float = field(init=False, default=-math.inf)
-    _next_search_s: float = field(init=False, default=math.inf)
+    _next_search_at_s: float = field(init=False, default=math.inf)
     _search_wait_s: float = field(init=False, default=CHECK_INTERVAL_S)
     _gather_start_s: float | None = field(init=False, default=None)
 
@@ -40,13 +40,13 @@ class IdleSearcher:
         self._gather_start_s = None
         if self.state.table.visibility is not Visibility.ANY_LEVEL:
             self._search_wait_s = CHECK_INTERVAL_S
-            self._next_search_s = self._now_s() + CHECK_INTERVAL_S
+            self._next_search_at_s = self._now_s() + CHECK_INTERVAL_S
 
-    def advance_gathering(self, gather_s: float) -> bool:
+    def advance_gathering(self, gather_wait_s: float) -> bool:
         """Begin, continue or end the gathering of compactions; return whether to publish them now.
 
         Args:
-            gather_s: the seconds for which a finished compaction waits for others and for an
+            gather_wait_s: the seconds for which a finished compaction waits for others and for an
                 epoch, unless readers or writers wait for it.
         """
         coordinator = self.state.coordinator
@@ -60,7 +60,7 @@ class IdleSearcher:
             self.state.table.visibility is not Visibility.ANY_LEVEL
             or coordinator.back_pressure.buckets_over_stop_trigger() > 0
         )
-        is_gathered = is_waited_for or now_s - self._gather_start_s >= gather_s
+        is_gathered = is_waited_for or now_s - self._gather_start_s >= gather_wait_s
         if is_gathered:
             self._gather_start_s = None
         return is_gathered
@@ -73,7 +73,7 @@ class IdleSearcher:
         """
         coordinator = self.state.coordinator
         now_s = self._now_s()
-        if self.state.last_identifier is not None and now_s >= self._next_search_s:
+        if self.state.last_identifier is not None and now_s >= self._next_search_at_s:
             self._search(now_s)
         is_due = now_s - self._checked_at_s >= CHECK_INTERVAL_S
         if at_once or is_due or coordinator.failures.to_be_retried():
@@ -89,7 +89,7 @@ class IdleSearcher:
         self._search_wait_s = (
             CHECK_INTERVAL_S if has_loaded else min(2 * self._search_wait_s, _SEARCH_INTERVAL_MAX_S)
         )
-        self._next_search_s = now_s + self._search_wait_s
+        self._next_search_at_s = now_s + self._search_wait_s
 
     def _now_s(self) -> float:
         return self.state.table.clock.steady_seconds()

@@ -23,7 +23,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.bucket_state import bucket_state
 from stream_app.table.job.table_state import read_latest_snapshot
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
-from stream_app.table.versions.index_manifests import BucketBasis
+from stream_app.table.versions.bucket_basis import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.table_write import TableWrite
 from stream_app.table.write.write_constraints import WriteConstraints

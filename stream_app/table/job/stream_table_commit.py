@@ -39,8 +39,8 @@ from stream_app.table.job.idle_searcher import IdleSearcher
 from stream_app.table.job.other_commit_counter import OtherCommitCounter
 from stream_app.table.job.table_state import TableState, read_latest_snapshot
 from stream_app.table.job.write_only_bound import WriteOnlyBound
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,7 +61,11 @@ class EpochOutcome:
 def _discard_on_error(
     changes: Sequence[BucketChange], table: FileStoreTable, error: type[BaseException]
 ) -> Iterator[None]:
-    """Delete the files of changes if `error` leaves the block, because no snapshot names them."""
+    """Delete the files of changes if `error` leaves the block, because no snapshot names them.
+
+    Before the commit that holds for every error. An error of the commit other than CommitError
+    leaves open whether the snapshot exists, so the files stay.
+    """
     try:
         yield
     except error:
@@ -171,8 +175,8 @@ class StreamTableCommit:
         4. Run the compactions for which the table's options make an epoch wait.
 
         Raises:
-            CommitError: nothing is committed, and the caller may retry. After OutdatedRowsError it
-                must route the rows again.
+            CommitError: the epoch is not committed, and the caller may retry; with `truncates` the
+                table may already be empty. After OutdatedRowsError it must route the rows again.
             CompactionError: a bucket has too many runs and cannot be compacted.
             UnsupportedTableError: as `WriteConstraints.check_bucket_counts`.
         """
@@ -224,9 +228,9 @@ class StreamTableCommit:
         while self.last_identifier is not None and not self.coordinator.is_idle():
             self.published_compactions.add_snapshot(self._wait_and_publish())
 
-    def commit_idle(self, gather_s: float = 0.0) -> Snapshot | None:
+    def commit_idle(self, wait_s: float = 0.0) -> Snapshot | None:
         """Publish the finished compactions if they have gathered, and begin due ones."""
-        snapshot = self.publish_finished() if self._searcher.advance_gathering(gather_s) else None
+        snapshot = self.publish_finished() if self._searcher.advance_gathering(wait_s) else None
         self._searcher.compact_if_due(at_once=snapshot is not None)
         return snapshot
 

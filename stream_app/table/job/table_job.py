@@ -34,7 +34,7 @@ from stream_app.table.job.compaction_publisher import PublishedCompactions
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.job.waiting_rows_check import check_no_row_waits
-from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
 GATHER_S = 10.0
@@ -94,11 +94,11 @@ class TableJob:
     another thread may drop it. Only one thread at a time may call the others.
 
     Attributes:
-        executor_of: makes the executor of the table's compactions.
+        make_executor: makes the executor of the table's compactions.
         is_stopping: returns whether the job is to end.
         accepts_repeats: whether to store records again that the table has from another job.
-        policy_bounds: the bounds for `CompactCoordinator.adapt`; None: the table's options are the
-            rules.
+        policy_bounds: the bounds for `CompactCoordinator.adapt`; None if the table's options are
+            the rules.
         identifier: the commit identifier of a job without epochs; None: each epoch's number.
         upkeep: the table's upkeep, which also runs before the first epoch.
 
@@ -107,7 +107,7 @@ class TableJob:
     """
 
     table: FileStoreTable
-    executor_of: Callable[[FileStoreTable], CompactExecutor]
+    make_executor: Callable[[FileStoreTable], CompactExecutor]
     is_stopping: Callable[[], bool] = lambda: False
     accepts_repeats: bool = False
     identifier: int | None = None
@@ -318,7 +318,7 @@ class TableJob:
         stream_commit = StreamTableCommit(
             self.table,
             commit_user,
-            self.executor_of(self.table),
+            self.make_executor(self.table),
             self.identifier,
             is_stopping=self.is_stopping,
             published_compactions=published_compactions,

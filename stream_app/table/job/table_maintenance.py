@@ -46,7 +46,7 @@ _IDLE_WAIT_S = 10.0
 So a task that becomes due t seconds after the last commit runs within 2 t seconds of the commit.
 """
 _IDLE_WAIT_MAX_S = 600.0
-"""Limits the wait that doubles."""
+"""The maximum of the wait that doubles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class MaintenanceMetrics:
     """Counts of finished upkeep, of one step or since the job began.
 
     Attributes:
-        files, bytes: deleted files, and their bytes as far as sizes are known.
+        files, byte_count: deleted files, and their bytes as far as sizes are known.
         failures: tasks that ended with an error.
         seconds: the run time of all tasks, including those in a separate thread.
     """
@@ -62,7 +62,7 @@ class MaintenanceMetrics:
     snapshots_expired: int = 0
     partitions_expired: int = 0
     files: int = 0
-    bytes: int = 0
+    byte_count: int = 0
     failures: int = 0
     seconds: float = 0.0
 
@@ -78,7 +78,7 @@ class MaintenanceMetrics:
             snapshots_expired=self.snapshots_expired + other.snapshots_expired,
             partitions_expired=self.partitions_expired + other.partitions_expired,
             files=self.files + other.files,
-            bytes=self.bytes + other.bytes,
+            byte_count=self.byte_count + other.byte_count,
             failures=self.failures + other.failures,
             seconds=self.seconds + other.seconds,
         )
@@ -124,7 +124,7 @@ class TableMaintenance:
         self._tag_upkeep = TagUpkeep(table)
         self._tags_lock = threading.Lock()  # the caller and the separate thread keep the tags
         self._tasks = [] if table.options[WRITE_ONLY] else self._all_tasks()
-        self._upkeep_at_s = self._idle_check_s = table.clock.steady_seconds()
+        self._upkeep_at_s = self._idle_check_at_s = table.clock.steady_seconds()
         self._wait_s = _IDLE_WAIT_S
         self._known_work_count = 0
         is_async = table.options[SNAPSHOT_EXPIRE_EXECUTION_MODE] == "async"
@@ -179,9 +179,9 @@ class TableMaintenance:
         It may be called at any rate. It reads the table at intervals, and when a tag is due.
         """
         now_s = self._table.clock.steady_seconds()
-        if not self._tasks or now_s - self._idle_check_s < _IDLE_WAIT_S:
+        if not self._tasks or now_s - self._idle_check_at_s < _IDLE_WAIT_S:
             return
-        self._idle_check_s = now_s
+        self._idle_check_at_s = now_s
         self.before_rows()
         if now_s - self._upkeep_at_s >= self._wait_s:
             did_work = self._run_upkeep()
@@ -210,7 +210,7 @@ class TableMaintenance:
             elif self._async_run is None or self._async_run.done():
                 self._async_run = self._executor.submit(self._run_due, other_tasks)
             self._known_work_count = self._metrics.work_count
-        self._upkeep_at_s = self._idle_check_s = self._table.clock.steady_seconds()
+        self._upkeep_at_s = self._idle_check_at_s = self._table.clock.steady_seconds()
         return self._known_work_count != work_count_before
 
     def _run_due(self, tasks: Iterable[UpkeepTask]) -> None:
@@ -266,7 +266,7 @@ class TableMaintenance:
             _LOG.info(
                 "deleted the tags %s: %d files", ", ".join(report.deleted_names), report.file_count
             )
-        yield MaintenanceMetrics(files=report.file_count, bytes=report.byte_count)
+        yield MaintenanceMetrics(files=report.file_count, byte_count=report.byte_count)
 
     def _expire_consumers(self) -> Iterator[MaintenanceMetrics]:
         expiration_ms = self._table.options[CONSUMER_EXPIRATION_TIME]
@@ -323,4 +323,4 @@ def _expiry_metrics(versions: str, expiry: Expiry) -> MaintenanceMetrics:
     count, size = expiry.files.count, expiry.files.byte_count
     _LOG.info("expired %s %d to %d: %d files, %.1f MB", versions, first, last, count, size / 1e6)
     expired_count = len(expiry.snapshot_ids) if isinstance(expiry, SnapshotExpiry) else 0
-    return MaintenanceMetrics(snapshots_expired=expired_count, files=count, bytes=size)
+    return MaintenanceMetrics(snapshots_expired=expired_count, files=count, byte_count=size)

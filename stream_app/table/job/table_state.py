@@ -30,7 +30,8 @@ from stream_app.table.compact.compact_coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.write_constraints import LiveFileCounts, WriteConstraints
+from stream_app.table.versions.live_file_counts import LiveFileCounts
+from stream_app.table.write.write_constraints import WriteConstraints
 
 _LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -74,8 +75,8 @@ class TableState:
         coordinator: the coordinator of the compactions, with the levels of its buckets.
         waiting_buckets: buckets with rows that wait for a compaction, which the coordinator may not
             know. It is an estimate, and may contain buckets without such rows.
-        compaction_seen_s: the time when this process last saw another writer's COMPACT snapshot, in
-            seconds of the steady clock.
+        compaction_seen_at_s: the time when this process last saw another writer's COMPACT snapshot,
+            in seconds of the steady clock.
     """
 
     table: FileStoreTable
@@ -87,7 +88,7 @@ class TableState:
     commit_history: CommitHistory = field(init=False)
     coordinator: CompactCoordinator = field(init=False)
     waiting_buckets: set[BucketId] = field(init=False, default_factory=set)
-    compaction_seen_s: float = field(init=False, default=-math.inf)
+    compaction_seen_at_s: float = field(init=False, default=-math.inf)
 
     def __post_init__(self) -> None:
         self.constraints = WriteConstraints(self.table)
@@ -177,7 +178,7 @@ class TableState:
             self._read_live_files(latest_snapshot)
             deltas, changed_buckets = [], self.coordinator.known_buckets()
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot, _ in deltas):
-            self.compaction_seen_s = self.table.clock.steady_seconds()
+            self.compaction_seen_at_s = self.table.clock.steady_seconds()
         self.constraints.follow_other_writers([entry for _, delta in deltas for entry in delta])
         self.coordinator.reload(changed_buckets, latest_snapshot)
         for snapshot, delta in deltas:

@@ -72,7 +72,7 @@ class WriteOnlyBound:
         timeout_s = options[WRITE_ONLY_COMPACTOR_TIMEOUT] / 1000
         if self._wait_start_s is None:
             self._wait_start_s = now_s
-        if now_s - max(self._wait_start_s, self.state.compaction_seen_s) > timeout_s:
+        if now_s - max(self._wait_start_s, self.state.compaction_seen_at_s) > timeout_s:
             raise CompactionError(
                 f"a bucket has {sorted_run_count} sorted runs, a write-only job stops at {limit}, "
                 f"and no job has compacted the table for {timeout_s:.0f} s",

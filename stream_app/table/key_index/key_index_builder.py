@@ -125,11 +125,11 @@ class KeyIndexBuilder:
         ttl_ms = table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
         if ttl_ms is None:
             return files
-        oldest_ms = local_wall_clock_ms(table.clock) - ttl_ms
+        oldest_time_ms = local_wall_clock_ms(table.clock) - ttl_ms
         young_codes = {
             file.bucket_code
             for file in files
-            if (file.entry.file.creation_time_ms or 0) >= oldest_ms
+            if (file.entry.file.creation_time_ms or 0) >= oldest_time_ms
         }
         return [file for file in files if file.bucket_code in young_codes]
 

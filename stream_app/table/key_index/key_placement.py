@@ -48,7 +48,11 @@ from stream_app.table.key_index.table_key_reader import TableKeyReader
 from stream_app.table.write.bucket_assigner import BucketRows, row_codes
 
 _PAIR_BASE = 1 << 32
-"""A number above all buckets: a partition's number times the base, plus a bucket, is a pair."""
+"""A number above the number of every bucket.
+
+One integer stands for a partition and a bucket: the partition's number times this base, plus the
+bucket.
+"""
 
 
 @dataclass(slots=True)
@@ -87,13 +91,13 @@ class KeyPlacement:
         if self._key_index is None or share != self._share:
             self._key_index = self.indexes.index_at(share, self.snapshot_id)
             self._share = share
-        placed_rows = _PlacedRows(self.table, self.rule, self._key_index, share, rows)
-        while len(refused_indices := placed_rows.unmovable_indices):
+        rows_to_place = _RowsToPlace(self.table, self.rule, self._key_index, share, rows)
+        while len(refused_indices := rows_to_place.unmovable_indices):
             self.refused_batches.append(_refused_records(rows, refused_indices))
             rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused_indices)))
-            placed_rows = _PlacedRows(self.table, self.rule, self._key_index, share, rows)
+            rows_to_place = _RowsToPlace(self.table, self.rule, self._key_index, share, rows)
         if rows.num_rows:
-            yield from placed_rows.place()
+            yield from rows_to_place.place()
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Drop rows that the writer would ignore, so that they move no key."""
@@ -128,7 +132,7 @@ class _DecidedChanges(NamedTuple):
 
 
 @dataclass
-class _PlacedRows:
+class _RowsToPlace:
     """Rows of one key share that are placed together."""
 
     table: FileStoreTable

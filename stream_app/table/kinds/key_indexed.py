@@ -14,7 +14,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.placed_write import KeyShareAssigner, PlacedWrite
 from stream_app.table.kinds.keyed import KEYED_KIND
-from stream_app.table.versions.index_manifests import BucketBasis
+from stream_app.table.versions.bucket_basis import BucketBasis
 
 
 def _placed_write(

@@ -35,7 +35,7 @@ from stream_app.table.compact.keyed.keyed_manager import keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind, bucket_count_write_factory
 from stream_app.table.lookup.bucket_row_lookup import BucketRowLookup
-from stream_app.table.versions.index_manifests import BucketBasis
+from stream_app.table.versions.bucket_basis import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBucketAssigner
 from stream_app.table.write.dynamic_buckets import DynamicBucketAssigner, HashIndexWriter
 from stream_app.table.write.hidden_changes import HiddenChangesOfBucket
@@ -78,7 +78,7 @@ def _bucket_writer(
         kind_column=options[ROWKIND_FIELD],
         history_rule=None
         if history_columns is None
-        else HistoryRule(history_columns, layout, keeps_earlier=options.flushes_changelog),
+        else HistoryRule(history_columns, layout, keeps_old_rows=options.flushes_changelog),
         hidden_changes=HiddenChangesOfBucket.of_table(table, partition, bucket),
         old_row_lookup=old_row_lookup or BucketRowLookup(table, partition, bucket),
     )
@@ -91,9 +91,11 @@ def _due_compactions(
     *,
     is_full: bool = False,
 ) -> list[CompactRequest]:
-    local_ms = local_wall_clock_ms(table.clock)
+    local_time_ms = local_wall_clock_ms(table.clock)
     requests = (
-        keyed_manager(table, bucket_id, live_bucket).pick_next(local_ms=local_ms, is_full=is_full)
+        keyed_manager(table, bucket_id, live_bucket).pick_next(
+            local_time_ms=local_time_ms, is_full=is_full
+        )
         for bucket_id, live_bucket in read_live_buckets(table, snapshot, buckets).items()
     )
     return [request for request in requests if request is not None]

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
-from stream_app.table.versions.index_manifests import BucketBasis
+from stream_app.table.versions.bucket_basis import BucketBasis
 from stream_app.table.write.postponed_rows import (
     PostponedShareAssigner,
     PostponedWrite,

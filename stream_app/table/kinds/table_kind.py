@@ -20,7 +20,7 @@ from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.compact_coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.index_manifests import BucketBasis
+from stream_app.table.versions.bucket_basis import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriterFactory
 from stream_app.table.write.table_write import TableWrite

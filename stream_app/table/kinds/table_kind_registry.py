@@ -30,7 +30,7 @@ from stream_app.table.kinds.key_indexed import KEY_INDEXED_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
 from stream_app.table.kinds.postponed_keyed import POSTPONED_KEYED_KIND
 from stream_app.table.kinds.table_kind import TableKind
-from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter
 from stream_app.table.write.table_write import TableWrite

@@ -58,7 +58,7 @@ class LookupReader:
         columns, system_columns: the columns to read; see `FileStoreTable.bucket_files`.
         read_keys: returns the keys, perhaps after a read of files; it is called at most once.
         key_count: the approximate number of keys.
-        copies: the local copies; None: the table uses none.
+        copies: the local copies; None if the table uses none.
     """
 
     table: FileStoreTable

@@ -35,8 +35,8 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.overwrite.python_rows import rows_of_table
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.versions.partition_filter import PartitionFilter
 from stream_app.table.write.bucket_assigner import indices_by_partition
 

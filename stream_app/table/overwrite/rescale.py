@@ -108,7 +108,7 @@ class _PartitionRescale:
         """Run steps 2 and 3; None if other writers changed the partition again, or dropped it."""
         try:
             commit = batch_commit(self.table)
-            if not self._split_files_of(commit.commit_history.latest_snapshot):
+            if not self._try_split(commit.commit_history.latest_snapshot):
                 return None
         except BaseException:
             self._discard(self._splits)
@@ -129,7 +129,7 @@ class _PartitionRescale:
             self._discard(self._splits)
             raise
 
-    def _split_files_of(self, latest_snapshot: Snapshot | None) -> bool:
+    def _try_split(self, latest_snapshot: Snapshot | None) -> bool:
         """Run step 2; False if a file expired during the read, or the partition has no files."""
         try:
             self._split_new_files(latest_snapshot)

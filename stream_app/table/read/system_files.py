@@ -52,7 +52,7 @@ class FilesSummary:
         bucket: the bucket's number; -1 for a whole partition.
         bucket_count: the number of buckets with files.
         row_count: the number of physical rows of all files, including deletes and older versions.
-        updated_ms: the creation time of the newest file by its writer's wall clock; None if
+        update_time_ms: the creation time of the newest file by its writer's wall clock; None if
             unknown.
     """
 
@@ -60,9 +60,9 @@ class FilesSummary:
     bucket: int
     bucket_count: int
     row_count: int
-    bytes: int
+    byte_count: int
     file_count: int
-    updated_ms: int | None
+    update_time_ms: int | None
 
 
 def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
@@ -78,9 +78,9 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
             bucket=bucket_id.bucket,
             bucket_count=1,
             row_count=sum(file.row_count for file in files_of[bucket_id]),
-            bytes=sum(file.file_size for file in files_of[bucket_id]),
+            byte_count=sum(file.file_size for file in files_of[bucket_id]),
             file_count=len(files_of[bucket_id]),
-            updated_ms=_newest_time(file.creation_time_ms for file in files_of[bucket_id]),
+            update_time_ms=_newest_time(file.creation_time_ms for file in files_of[bucket_id]),
         )
         for bucket_id in order
     ]
@@ -101,9 +101,9 @@ def _partition_summary(summaries: list[FilesSummary]) -> FilesSummary:
         bucket=-1,
         bucket_count=len(summaries),
         row_count=sum(summary.row_count for summary in summaries),
-        bytes=sum(summary.bytes for summary in summaries),
+        byte_count=sum(summary.byte_count for summary in summaries),
         file_count=sum(summary.file_count for summary in summaries),
-        updated_ms=_newest_time(summary.updated_ms for summary in summaries),
+        update_time_ms=_newest_time(summary.update_time_ms for summary in summaries),
     )
 
 
@@ -209,9 +209,9 @@ def _partition_getters(table: FileStoreTable) -> dict[str, ColumnGetter]:
 
 _SUMMARY_GETTERS: dict[str, ColumnGetter] = {
     "record_count": "row_count",
-    "file_size_in_bytes": "bytes",
+    "file_size_in_bytes": "byte_count",
     "file_count": "file_count",
-    "last_update_time": "updated_ms",
+    "last_update_time": "update_time_ms",
 }
 # Only catalogs know a partition's other columns.
 _CATALOG_GETTERS = dict.fromkeys(

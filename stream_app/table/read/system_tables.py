@@ -107,7 +107,7 @@ _TAGS = SystemTable(
 def _branches(table: FileStoreTable, _: Snapshot | None) -> list[tuple[str, int]]:
     prefix = branch_root("", "").rpartition("/")[2]
     return sorted(
-        (status.name.removeprefix(prefix), wall_clock_ms(status.modified_ms))
+        (status.name.removeprefix(prefix), wall_clock_ms(status.modification_time_ms))
         for status in table.file_io.list_status(f"{table.location}/branch")
         if status.is_folder and status.name.startswith(prefix)
     )

@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.expire_range import ExpireConfig, changelog_range
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.collected_files import collect_changelog_files, collect_dropped_files
 from stream_app.table.upkeep.expire_snapshots import (
     Expiry,
-    add_changelog,
-    add_dropped,
     commit_time_ms,
     earliest_unread_snapshot_id,
     read_with_advice,
@@ -119,9 +118,9 @@ class ExpireChangelogs:
         collector.keep_metadata_of(next_changelogs, may_be_gone=True)
         collector.keep_files_of_others(protected_versions, self._cache)
         for changelog in changelogs:
-            add_changelog(collector, changelog, protected_versions)
+            collect_changelog_files(collector, changelog, protected_versions)
             # The expiry of the snapshot has deleted these, unless flushed files were the changelog
             # then. That is possible beside changelog files, because the producer may have changed.
-            add_dropped(collector, changelog, protected_versions, self._cache)
+            collect_dropped_files(collector, changelog, protected_versions, self._cache)
             collector.add_manifest_lists(changelog)
         return collector.files

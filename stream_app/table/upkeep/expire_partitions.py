@@ -219,5 +219,5 @@ class ExpirePartitions:
             time_ms=time_ms,
             file_count=len(entries),
             row_count=sum(entry.file.row_count for entry in entries),
-            bytes=sum(entry.file.file_size for entry in entries),
+            byte_count=sum(entry.file.file_size for entry in entries),
         )

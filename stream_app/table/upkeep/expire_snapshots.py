@@ -31,11 +31,6 @@ from stream_app.planning.upkeep.expire_range import (
     limit_by_consumer,
     snapshot_range,
 )
-from stream_app.planning.upkeep.unused_files import (
-    dropped_files,
-    unprotected_entries,
-    without_flushed_files,
-)
 from stream_app.table.commit.recorded_epochs import recording
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
@@ -47,6 +42,7 @@ from stream_app.table.upkeep.announcements import (
     tagged_versions_to_keep,
     withdraw_outdated,
 )
+from stream_app.table.upkeep.collected_files import collect_changelog_files, collect_dropped_files
 from stream_app.table.upkeep.file_deletion import (
     FileCollector,
     FilesToDelete,
@@ -305,7 +301,7 @@ class ExpireSnapshots:
         for snapshot in (*snapshots, survivor):
             if snapshot.snapshot_id > start:
                 with_flushed = not config.is_changelog_longer or config.writes_changelog
-                add_dropped(
+                collect_dropped_files(
                     collector, snapshot, protected_versions, self._cache, with_flushed=with_flushed
                 )
         protected_snapshots = protected_versions.of_range(start, survivor.snapshot_id)
@@ -317,7 +313,7 @@ class ExpireSnapshots:
         collector.manifest_cache.prefetch([] if keeps_lists else lists, with_manifests=False)
         for snapshot in snapshots:
             if not config.is_changelog_longer:
-                add_changelog(collector, snapshot, protected_versions)
+                collect_changelog_files(collector, snapshot, protected_versions)
             if not keeps_lists:
                 collector.add_manifest_lists(snapshot)
             collector.add_indexes(snapshot)
@@ -367,34 +363,3 @@ def commit_time_ms(read_version: ReadVersion, snapshot_id: int) -> int | None:
 def earliest_unread_snapshot_id(table: FileStoreTable, now_ms: int) -> int | None:
     """Return the earliest snapshot that a consumer has yet to read; None without consumers."""
     return table.consumers.min_next_snapshot_id(now_ms, table.options[CONSUMER_EXPIRATION_TIME])
-
-
-def add_dropped(
-    collector: FileCollector,
-    snapshot: Snapshot,
-    protected_versions: ProtectedVersions,
-    cache: NeededFilesCache,
-    *,
-    with_flushed: bool = True,
-) -> None:
-    """Collect the data files that a version removed from the table."""
-    manifest_cache = collector.manifest_cache
-    manifest_cache.prefetch([snapshot.delta_manifest_list], with_manifests=True)
-    entries = dropped_files(manifest_cache.entries(snapshot.delta_manifest_list) or ())
-    if not with_flushed:
-        entries = without_flushed_files(entries)
-    if entries:
-        needed_files = protected_versions.files_needed(snapshot.snapshot_id, manifest_cache, cache)
-        collector.add_data_files(unprotected_entries(entries, needed_files))
-
-
-def add_changelog(
-    collector: FileCollector, snapshot: Snapshot, protected_versions: ProtectedVersions
-) -> None:
-    """Collect a version's changelog files, with the manifests that name them."""
-    name = snapshot.changelog_manifest_list
-    if name is None or name in protected_versions.others_changelogs:
-        return
-    collector.manifest_cache.prefetch([name], with_manifests=True)
-    collector.add_changelog_files(collector.manifest_cache.added_entries(name))
-    collector.add_manifest_list(name, snapshot.changelog_manifest_list_size)

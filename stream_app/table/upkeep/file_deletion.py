@@ -3,8 +3,8 @@
 Expiry of snapshots and changelogs, deletion of tags, and rollback use it. They collect a
 `FilesToDelete`, which a dry run prints and `delete_files` deletes. A file is deleted after the
 files that it names, so a rerun after a crash can still find the rest. `ProtectedVersions` are tags
-and all versions of other branches, whose files are retained. For a branch, the main branch is
-another branch.
+and all versions of other branches, whose files are retained. If the table is opened at a branch,
+the main branch is one of these other branches.
 
 Source: Paimon `operation/FileDeletionBase.java`, `utils/TagManager.java#taggedSnapshots`,
 `utils/BranchManager.java`. Paimon's expiry ignores other branches.

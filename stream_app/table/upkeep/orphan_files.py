@@ -52,12 +52,12 @@ class OrphanCandidate:
     """A file that may be an orphan.
 
     Attributes:
-        modified_ms: the modification time, in milliseconds since 1970 in UTC.
+        modification_time_ms: the modification time, in milliseconds since 1970 in UTC.
     """
 
     path: str
     size: int
-    modified_ms: int
+    modification_time_ms: int
 
     @property
     def name(self) -> str:
@@ -93,7 +93,7 @@ def orphans(
     removable = [
         candidate
         for candidate in candidates
-        if candidate.modified_ms < older_than_ms and candidate.name not in used_names
+        if candidate.modification_time_ms < older_than_ms and candidate.name not in used_names
     ]
     return sorted(removable, key=lambda candidate: candidate.path)
 
@@ -146,17 +146,17 @@ def cutoff_ms(table: FileStoreTable, age_ms: int) -> int:
     Raises:
         OSError: the probe file, which shows the file system's time, cannot be written or deleted.
     """
-    local_ms = table.clock.now_ms()
-    store_ms = store_now_ms(table.file_io, table.location)
-    if abs(local_ms - store_ms) > CLOCKS_APART_MS:
+    local_time_ms = table.clock.now_ms()
+    store_time_ms = store_now_ms(table.file_io, table.location)
+    if abs(local_time_ms - store_time_ms) > CLOCKS_APART_MS:
         _LOG.warning(
             "the clock of this machine is %d s %s that of the file system at %s: the slower "
             "clock decides the age of files; set the wrong clock",
-            abs(local_ms - store_ms) // 1000,
-            "ahead of" if local_ms > store_ms else "behind",
+            abs(local_time_ms - store_time_ms) // 1000,
+            "ahead of" if local_time_ms > store_time_ms else "behind",
             table.location,
         )
-    return min(local_ms, store_ms) - age_ms
+    return min(local_time_ms, store_time_ms) - age_ms
 
 
 def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
@@ -311,7 +311,7 @@ def _iceberg_candidates(table: FileStoreTable, folder: str) -> list[OrphanCandid
 
 def _files(table: FileStoreTable, folder: str) -> list[OrphanCandidate]:
     return [
-        OrphanCandidate(f"{folder}/{status.name}", status.size, status.modified_ms)
+        OrphanCandidate(f"{folder}/{status.name}", status.size, status.modification_time_ms)
         for status in table.file_io.list_status(folder)
         if not status.is_folder
     ]
@@ -325,7 +325,7 @@ def _data_folders(table: FileStoreTable) -> tuple[dict[str, int], list[str]]:
 
     def inner_folders(folders: Iterable[str], pattern: str) -> dict[str, int]:
         return {
-            f"{folder}/{status.name}": status.modified_ms
+            f"{folder}/{status.name}": status.modification_time_ms
             for folder in folders
             for status in table.file_io.list_status(folder)
             if status.is_folder and re.match(pattern, status.name)

@@ -30,7 +30,7 @@ TAG_PREFIX = "reading-"
 _ATTEMPTS_MAX = 5
 """Attempts to tag a complete version; the latest expires only if other writers commit fast."""
 TableVersion = tuple[FileStoreTable, Snapshot | None]
-"""The table with the columns of a version, and its snapshot; None: the table is empty."""
+"""The table with the columns of a version, and its snapshot; None if the table is empty."""
 SchemaAndRows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
@@ -97,7 +97,7 @@ def protected_version(
             _LOG.warning(text, name, error)
 
 
-def protected_rows(
+def read_protected_rows(
     find: Callable[[], TableVersion],
     retained_ms: int,
     read: Callable[..., SchemaAndRows],

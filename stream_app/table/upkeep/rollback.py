@@ -47,7 +47,7 @@ from stream_app.table.upkeep.announcements import (
     holding_rollbacks,
     withdraw_rollbacks,
 )
-from stream_app.table.upkeep.expire_snapshots import add_changelog
+from stream_app.table.upkeep.collected_files import collect_changelog_files
 from stream_app.table.upkeep.file_deletion import (
     FileCollector,
     FilesToDelete,
@@ -357,7 +357,7 @@ def _collect_added_files(
         if entry.kind is FileKind.ADD
     ]
     collector.add_data_files(unprotected_entries(added_entries, needed_files))
-    add_changelog(collector, snapshot, protected_versions)
+    collect_changelog_files(collector, snapshot, protected_versions)
 
 
 def without_lost_changelog(table: FileStoreTable, target_snapshot: Snapshot) -> Snapshot:

@@ -27,8 +27,8 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.model.tag import Tag
 from stream_app.planning.upkeep.tag_creation import (
     TagRules,
-    due_ms,
     due_tags,
+    due_time_ms,
     expired_tags,
     first_snapshot,
     lacks_snapshot,
@@ -70,7 +70,7 @@ class TagUpkeep:
     _examined_id: int = field(init=False, default=0)
     _has_warned: bool = field(init=False, default=False)
     _is_due_known: bool = field(init=False, default=False)
-    _due_ms: int | None = field(init=False, default=None)
+    _due_time_ms: int | None = field(init=False, default=None)
 
     def is_due(self) -> bool:
         """Return whether a period without a tag is over by the clock; watermarks play no part.
@@ -85,9 +85,11 @@ class TagUpkeep:
         rules = tag_rules(self.table)
         if now_ms is None or rules is None:
             return False
-        if not self._is_due_known or (self._due_ms is not None and now_ms >= self._due_ms):
+        if not self._is_due_known or (
+            self._due_time_ms is not None and now_ms >= self._due_time_ms
+        ):
             self._next_period(rules)
-        return self._due_ms is not None and now_ms >= self._due_ms
+        return self._due_time_ms is not None and now_ms >= self._due_time_ms
 
     def run(self, *, makes_snapshots: bool = False) -> TagUpkeepReport:
         """Create due tags, then delete tags beyond the retained number, and expired tags.
@@ -153,7 +155,7 @@ class TagUpkeep:
         """Return the number of the next snapshot to examine, and the start of the next period."""
         first_id, next_start_ms = first_snapshot(rules, self._newest_automatic_tags(rules))
         self._is_due_known = True
-        self._due_ms = due_ms(rules, next_start_ms)
+        self._due_time_ms = due_time_ms(rules, next_start_ms)
         return first_id, next_start_ms
 
     def _create(self, rules: TagRules) -> tuple[str, ...]:
@@ -230,5 +232,7 @@ class TagUpkeep:
         The tags' wall-clock times are unsuitable: a reader may have another time zone, and wall
         clocks are adjusted.
         """
-        dated_tags = [replace(tag, create_time_ms=statuses[tag.name].modified_ms) for tag in tags]
+        dated_tags = [
+            replace(tag, create_time_ms=statuses[tag.name].modification_time_ms) for tag in tags
+        ]
         return expired_tags(dated_tags, self.table.clock.now_ms())

@@ -72,9 +72,9 @@ def new_tag(
     _check_not_automatic(table, name, snapshot)
     if retained_ms is None:
         retained_ms = table.options[TAG_DEFAULT_TIME_RETAINED]
-    created_ms = None if retained_ms is None else local_wall_clock_ms(table.clock)
+    creation_time_ms = None if retained_ms is None else local_wall_clock_ms(table.clock)
     return Tag(
-        name=name, snapshot=snapshot, create_time_ms=created_ms, time_retained_ms=retained_ms
+        name=name, snapshot=snapshot, create_time_ms=creation_time_ms, time_retained_ms=retained_ms
     )
 
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.bucket_basis import BucketBasis
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.index_manifests import BucketBasis
 
 
 def counts_after(

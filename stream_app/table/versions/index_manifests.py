@@ -7,7 +7,7 @@ that it has just written, and all tasks of an epoch read the same one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from stream_app.errors import CorruptFileError
@@ -21,29 +21,6 @@ _ENTRIES_MAX = 200_000
 RECENT_MANIFESTS: RecentFiles[IndexManifest] = RecentFiles(
     _ENTRIES_MAX, lambda manifest: len(manifest.entries)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class BucketBasis:
-    """The index or bucket counts by which an epoch's rows get their buckets.
-
-    Only tables with a hash index have the manifests; otherwise they are None.
-
-    Attributes:
-        routed_on: the index manifest by whose hashes the rows got their buckets.
-        written_on: the index manifest to which the epoch adds the hashes of new keys.
-        snapshot_id: with cross-partition upsert, the snapshot in which keys find their older rows;
-            0: the table is empty. None: older rows play no part.
-        bucket_counts: partition → its number of buckets, if that differs from the table's.
-    """
-
-    routed_on: str | None = None
-    written_on: str | None = None
-    snapshot_id: int | None = None
-    bucket_counts: Mapping[bytes, int] = field(default_factory=dict)
-
-
-NO_BASIS = BucketBasis()
 
 
 @dataclass(frozen=True)

@@ -78,18 +78,19 @@ class PartitionFilter:
             is_postponed: whether to return the ``bucket-postpone`` buckets instead of the others.
         """
         all_buckets: set[BucketId] = set()
-        newest_file_ms: dict[bytes, int] = defaultdict(int)
+        newest_file_times_ms: dict[bytes, int] = defaultdict(int)
         for entry in FileStoreScan(table).live(snapshot):
             if (entry.bucket == POSTPONED) != is_postponed:
                 continue
             all_buckets.add(entry.bucket_id)
-            created_ms = entry.file.creation_time_ms or 0
-            newest_file_ms[entry.partition] = max(created_ms, newest_file_ms[entry.partition])
+            newest_file_times_ms[entry.partition] = max(
+                entry.file.creation_time_ms or 0, newest_file_times_ms[entry.partition]
+            )
         now_ms = local_wall_clock_ms(table.clock)
         partitions = {
             partition
-            for partition, created_ms in newest_file_ms.items()
-            if (self.idle_ms is None or now_ms - created_ms >= self.idle_ms)
+            for partition, newest_file_time_ms in newest_file_times_ms.items()
+            if (self.idle_ms is None or now_ms - newest_file_time_ms >= self.idle_ms)
             and self.is_named(table, partition)
             and self._passes_condition(table, partition)
         }

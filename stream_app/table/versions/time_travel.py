@@ -247,11 +247,12 @@ def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
     earliest_id = table.snapshots.earliest_id()
     if earliest_id is None:
         raise _no_snapshot_error(table, f"a snapshot of {utc_text(time_ms)}")
-    start = utc_text(table.snapshots.snapshot(earliest_id).time_ms)
+    start_text = utc_text(table.snapshots.snapshot(earliest_id).time_ms)
     raise UsageError(
-        f"no snapshot is as old as {utc_text(time_ms)}: the earliest, {earliest_id}, is of {start}",
+        f"no snapshot is as old as {utc_text(time_ms)}: "
+        f"the earliest, {earliest_id}, is of {start_text}",
         where=table.location,
-        fix=f"give {start} or later; or a tag, which outlives the expiry of snapshots",
+        fix=f"give {start_text} or later; or a tag, which outlives the expiry of snapshots",
     )
 
 

@@ -42,7 +42,7 @@ def rows_that_wait(
 
     Args:
         snapshot: the snapshot to which the rows are committed.
-        live_entries: the live files of `snapshot`; None: read them if rows may wait.
+        live_entries: the live files of `snapshot`; None to read them if rows may wait.
         counts_newest_epoch: whether rows of a fresh epoch count too, because no compaction has
             begun.
 

@@ -48,7 +48,7 @@ class BucketWriterFactory(Protocol):
 
         Args:
             next_sequence_number: a number greater than any in the bucket.
-            old_row_lookup: finds the values that rows omit; None: look in the latest snapshot.
+            old_row_lookup: finds the values that rows omit; None to look in the latest snapshot.
                 Kinds of tables whose rows omit no value ignore it.
         """
         ...

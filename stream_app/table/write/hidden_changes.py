@@ -42,7 +42,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import index_manifest
 
 _PREFIX = "hidden"
-"""Names are ``hidden-SCHEMA-NUMBER-…``, whose file number orders the files."""
+"""The prefix of the files' names, ``hidden-SCHEMA-NUMBER-…``; the number orders the files."""
 _CACHED_BYTES = 256 << 20
 """Bytes of rows that a worker caches."""
 _INT64_MIN = -(1 << 63)

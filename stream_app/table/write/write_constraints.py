@@ -6,11 +6,10 @@ to them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
@@ -18,45 +17,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.bucket_counts import counts_after
 from stream_app.table.versions.compact_refusals import CompactableFileCheck
 from stream_app.table.versions.file_store_scan import FileStoreScan
-
-
-@dataclass(slots=True)
-class LiveFileCounts:
-    """The counts of a table's live data files and bytes, by the files that its committer sees.
-
-    A table without buckets is not read when it is opened, so its counts stay unknown. Not thread
-    safe, but any thread may read a count.
-
-    Attributes:
-        file_count, bytes: the counts; None if unknown.
-    """
-
-    file_count: int | None = None
-    bytes: int | None = None
-
-    def begin(self, live_entries: Iterable[ManifestEntry]) -> None:
-        """Begin with all live files of the table."""
-        self.file_count = self.bytes = 0
-        self.follow(live_entries)
-
-    def follow(self, entries: Iterable[ManifestEntry]) -> None:
-        """Count files that another writer has added and removed."""
-        for entry in entries:
-            sign = 1 if entry.kind is FileKind.ADD else -1
-            self._add(sign, sign * entry.file.file_size)
-
-    def change(self, changes: Iterable[BucketChange]) -> None:
-        """Count changes that the table's committer has published."""
-        for change in changes:
-            self._add(
-                len(change.added_files) - len(change.removed_files),
-                sum(file.file_size for file in change.added_files)
-                - sum(file.file_size for file in change.removed_files),
-            )
-
-    def _add(self, file_count: int, byte_count: int) -> None:
-        if self.file_count is not None and self.bytes is not None:
-            self.file_count, self.bytes = self.file_count + file_count, self.bytes + byte_count
+from stream_app.table.versions.live_file_counts import LiveFileCounts
 
 
 @dataclass(slots=True)

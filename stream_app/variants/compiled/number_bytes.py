@@ -25,7 +25,7 @@ _HALF = 1 << 31
 
 
 class DoubleBuffers(NamedTuple):
-    """The addresses of int64 buffers: where each double goes, and where its text is.
+    """The addresses of int64 buffers: where each double goes, where its text is, and its row.
 
     Attributes:
         double_count: a buffer with one row: the number of doubles.

@@ -1,9 +1,11 @@
 """The REST catalog sends these changes and reads its configuration in this way, as text.
 
-Commands: ``changes`` takes a change a line, as the arguments of ``stream-app alter``, and prints
-the JSON of Paimon's REST API. ``config`` takes ``default KEY=VALUE``, ``client …`` and ``override
-…`` and prints the options that hold. ``statistics`` takes a file of a manifest a line, ``ADD|DELETE
-PARTITION rows=… size=… made=… buckets=…``, and prints what each partition gains.
+* ``changes``: each line is a change, as the arguments of ``stream-app alter``. The output is the
+  JSON of Paimon's REST API.
+* ``config``: the lines are ``default KEY=VALUE``, ``client …`` and ``override …``. The output lists
+  the options that hold.
+* ``statistics``: each line is a manifest's entry, ``ADD|DELETE PARTITION rows=… size=… made=…
+  buckets=…``. The output lists what each partition gains.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ def _statistics(case: Case) -> str:
     )
     return "\n".join(
         f"{gain.spec['day']}: {gain.record_count} rows, {gain.file_size} bytes, "
-        f"{gain.file_count} files, newest {gain.newest_file_ms}, {gain.total_buckets} buckets"
+        f"{gain.file_count} files, newest {gain.newest_file_time_ms}, {gain.total_buckets} buckets"
         for gain in gains
     )
 

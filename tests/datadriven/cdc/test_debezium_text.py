@@ -1,14 +1,17 @@
-"""Messages in, row changes out, as text.
+"""Decodes Debezium's messages to changes of rows, as text.
 
-Commands: ``table key=a,b option=value … [no-update-before]`` with the columns as input sets the
-table, without a key one that takes inserts alone (``quarantine`` sets other records aside,
-``ignore-delete`` skips deletes), ``sequence=a,b`` its sequence fields. ``decode`` takes a message a
-line (``~`` is a tombstone, ``b'…'`` raw bytes in Python's spelling) and prints the rows as
-``message kind column=value …`` without nulls, the bad records with their reason, and how many
-messages were skipped. Decoded one by one, they must give the same. ``decode key=a,b`` names the
-columns of the messages' key, which else are the table's; ``key-text`` is a key as it stands.
-``tell-columns`` shows the columns that the table or messages do not have, in how many records, and
-the first.
+``table key=a,b option=value … [no-update-before]`` sets the table, whose columns are the input.
+``sequence=a,b`` names its sequence fields. Without a key the table takes only inserts:
+``quarantine`` quarantines other records, and ``ignore-delete`` skips deletes.
+
+``decode``: each line is a message; ``~`` is a tombstone, and ``b'…'`` has raw bytes in Python's
+spelling. The output lists the rows as ``message kind column=value …`` without nulls, the bad
+records with their reason, and the number of skipped messages. The test decodes the messages also
+one by one, and expects the same result.
+
+``key=a,b`` names the columns of the messages' key; by default they are the table's. ``key-text`` is
+the text of a key. ``tell-columns`` adds the columns that the table or messages lack, each with the
+number of such records and the first of them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Types of databases and of Kafka Connect in, types of columns out, as text.
+"""Maps types of databases and of Kafka Connect to types of columns, as text.
 
-Commands: ``mysql`` and ``postgresql`` take a type a line, with ``options=a,b`` of ``type-mapping``,
-``inexact=`` and ``json-as=``. ``connect`` takes a line ``literal semantic name=value …`` of a
-column's schema (``-``: no semantic type; the names are those of its parameters), with
-``connector=NAME``.
+* ``mysql`` and ``postgresql``: each line is a type. The arguments are ``options=a,b`` (of
+  ``type-mapping``), ``inexact=`` and ``json-as=``.
+* ``connect``: each line is the schema of a column, ``literal semantic name=value …``. The names are
+  those of its parameters, and ``-`` stands for no semantic type. ``connector=NAME`` is an argument.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Every literal that a format sends into every type of column: the value itself, or a bad record.
 
-``values format=NAME`` takes a literal a line; ``types=…`` are the columns' types with ``;`` between
-them, each with ``!ENCODING`` behind it where an option tells one. Behind ``schema=`` stands the
-``type:name:parameter=value`` of Debezium's schema. A line of output is a value and the types that
-hold it. In all types that no line names the literal makes a bad record. A literal that stands alone
-and one among neighbours must give the same.
+``values format=NAME``: each line of the input is a literal. ``types=…`` lists the types of columns,
+separated by ``;``. ``!ENCODING`` follows a type whose encoding an option sets. ``schema=`` has the
+``type:name:parameter=value`` of Debezium's schema.
+
+Each line of the output is a value, and the types that hold it. In all other types the literal makes
+a bad record. The test decodes a literal alone and among neighbours, and expects the same result.
 """
 
 from __future__ import annotations

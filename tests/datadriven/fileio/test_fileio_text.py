@@ -1,4 +1,4 @@
-"""The answers of a store's client in, the errors of stream_app out."""
+"""Translates errors of a store's client into errors of stream_app, as text."""
 
 from __future__ import annotations
 

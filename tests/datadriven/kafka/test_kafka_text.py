@@ -1,4 +1,4 @@
-"""Java's options in, librdkafka's out; ranges of a task in, what its reader reads out."""
+"""Translates Java's options into librdkafka's, and decides what each task reads, as text."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def join(case: Case) -> str:
 
 
 def share(case: Case) -> str:
-    """Ranges PLACE START END, dealt out to at most tasks=N; a line for each task."""
+    """Share out ranges PLACE START END to at most tasks=N; return a line for each task."""
     shares = share_out(_ranges(case), int(case.args["tasks"]))
     return "\n".join(", ".join(map(_short, share)) for share in shares) or "no task"
 

@@ -1,4 +1,4 @@
-"""Shapes of a bucket's tree in; what is picked, or what the tree is afterwards, out.
+"""Decides which files of a bucket's tree are compacted, or how the tree changes, as text.
 
 A file is written ``f1 1-9 L0 size=100 seq=7``: name, least and greatest key, and, where they
 matter, level, bytes and sequence number (of all its rows).
@@ -25,8 +25,8 @@ from stream_app.mergetree.compact.universal_compaction import (
     Runs,
     UniversalCompaction,
     full_compaction_unit,
-    picked_runs,
     sizes_of,
+    take_newest_runs,
 )
 from stream_app.mergetree.interval_partition import partition_into_sections, runs_by_age
 from stream_app.mergetree.levels import Levels
@@ -163,7 +163,9 @@ def output_level(case: Case) -> str:
     """Take 1, 2, … of the newest runs: how many it becomes, into which level."""
     runs = runs_of(case.input)
     highest = int(case.args["levels"]) - 1
-    picks = [picked_runs(sizes_of(runs), highest, count, "") for count in range(1, len(runs) + 1)]
+    picks = [
+        take_newest_runs(sizes_of(runs), highest, count, "") for count in range(1, len(runs) + 1)
+    ]
     return "\n".join(
         f"{count} → {sum(len(run.files) for run in runs[: picked.count])} "
         f"into level {picked.output_level}"
@@ -304,7 +306,7 @@ class Bucket:
 
     def trigger(self, case: Case) -> str:
         begun = self.manager.trigger_compaction(
-            self.executor, local_ms=self.local_ms(case), is_full="full" in case.args
+            self.executor, local_time_ms=self.local_time_ms(case), is_full="full" in case.args
         )
         if not begun:
             busy = "one is running" if self.manager.begun_compaction else "nothing is due"
@@ -314,7 +316,7 @@ class Bucket:
         drops = "without deletes" if request.drops_deletes else "with deletes"
         return f"{names} → level {request.unit.output_level}, {drops} ({request.unit.reason})"
 
-    def local_ms(self, case: Case) -> int:
+    def local_time_ms(self, case: Case) -> int:
         return int(case.args.get("at", 0)) * 60_000
 
     def ends(self, case: Case) -> str:

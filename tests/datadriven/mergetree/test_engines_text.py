@@ -1,8 +1,8 @@
-"""Rows of one key in, the merged row out, by the options of a table.
+"""Merges rows of one key by the merge engine of a table, as text.
 
-A row is its kind and its values in the order of the columns; ``=`` shows what the rows above merge
-to. The first column is the key. The options are those of the header. ``reads`` asks for some
-columns, and shows which ones are read besides.
+Each line is a row: its kind, and its values in the order of the columns. A line ``=`` asks for the
+row to which the rows above it merge. The first column is the key, and the arguments are the table's
+options. ``reads`` asks for some columns, and shows which other columns are read.
 """
 
 from __future__ import annotations

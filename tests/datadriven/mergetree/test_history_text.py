@@ -1,9 +1,9 @@
 """Runs history.txt: how changes become versions, case by case.
 
-``key KEY [input]`` begins a table of that kind with no rows. ``write`` takes a change a line:
-operation (+, the row after; -, a delete), key, moment and values; it prints the rows that go to
-the files. ``table`` prints the versions that the table then has. A value ``?`` is one that the
-source has left out.
+``key KEY [input]`` begins a table of that kind with no rows. ``write``: each line is a change, with
+its operation (+ for the row after it, - for a delete), key, moment and values. The output lists the
+rows that go to the files. ``table`` lists the versions that the table then has. ``?`` stands for a
+value that the source has left out.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ class HistoryInMemory:
         rows = []
         for line in lines:
             sign, key, valid_from, *values = line.split()
-            city, seen = [*values, "null", "null"][:2]
+            city, seen_word = [*values, "null", "null"][:2]
             row: dict[str, object] = {
                 SEQUENCE_NUMBER: self.number,
                 VALUE_KIND: int(RowKind.INSERT if sign == "+" else RowKind.DELETE),
                 "id": int(key),
                 "city": None if city in ("null", "?") else city,
-                "seen": None if seen == "null" else int(seen),
+                "seen": None if seen_word == "null" else int(seen_word),
                 "valid_from": int(valid_from),
                 "valid_to": None,
                 "is_current": False,
@@ -122,8 +122,8 @@ def _shown(row: dict[str, Any]) -> str:
     kind = RowKind(row[VALUE_KIND]).short
     valid_to = "now" if row["valid_to"] is None else row["valid_to"]
     assert row["is_current"] is (row["valid_to"] is None)
-    seen = "" if row["seen"] is None else f" {row['seen']}"
-    return f"{kind} {row['id']} [{row['valid_from']}, {valid_to}) {row['city']}{seen}"
+    seen_text = "" if row["seen"] is None else f" {row['seen']}"
+    return f"{kind} {row['id']} [{row['valid_from']}, {valid_to}) {row['city']}{seen_text}"
 
 
 def test_changes_become_versions() -> None:

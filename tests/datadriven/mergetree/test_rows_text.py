@@ -1,7 +1,7 @@
-"""Rows in, merged rows and files out.
+"""Merges rows and compacts files of rows, and compares the merged rows and files as text.
 
-A row is written ``+U k=1 v=a #7``: its kind, its columns, and its sequence number (else the rows
-are numbered as they come).
+A row is written ``+U k=1 v=a #7``: its kind, its columns, and its sequence number. Rows without a
+sequence number are numbered in their order.
 """
 
 from __future__ import annotations

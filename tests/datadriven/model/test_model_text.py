@@ -1,4 +1,4 @@
-"""Column types, table options and table definitions in; what they mean, or what is wrong, out."""
+"""Parses types, options and definitions of tables, and compares their meaning or their problems."""
 
 from __future__ import annotations
 

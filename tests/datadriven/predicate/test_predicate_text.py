@@ -1,4 +1,4 @@
-"""Conditions in; the rows that pass, or the error, out."""
+"""Parses conditions, and compares the rows that they keep, or the error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns
-from stream_app.predicate.parser import like_pattern, parse_predicate
+from stream_app.predicate.literal import like_pattern
+from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import column_names, possible_values, to_expression
 from stream_app.predicate.predicate_functions import CONDITION_FUNCTIONS
 from stream_app.variants.json_column import variants_of

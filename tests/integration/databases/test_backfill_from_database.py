@@ -12,8 +12,8 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.app.opening.job_folder_access import open_folder
 from stream_app.app.ops.source_comparison.database_side import summed_database
-from stream_app.app.table_setup.job_folder_access import open_folder
 from stream_app.checkpoint.job_state import JobState, JobStateFile
 from stream_app.errors import SourceError
 from stream_app.model.source.origin import Origin
@@ -95,7 +95,7 @@ def notes(java: PaimonJava, table: SmallTable) -> Mapping[int, Any]:
     return {row["k"]: row["note"] for row in java.read(Path(table.path))}
 
 
-@pytest.mark.parametrize("kind", ["pg", "my"])
+@pytest.mark.parametrize("kind", ["pg", pytest.param("my", marks=pytest.mark.variant)])
 def test_rows_that_differ_are_written_and_changing_ones_left_to_the_job(
     tmp_path: Path,
     testbed: Testbed,

@@ -22,6 +22,7 @@ SECONDS = 5
 """Of the shop."""
 
 
+@pytest.mark.variant
 def test_the_shop_arrives_in_the_store(testbed: Testbed, s3: S3Server, tmp_path: Path) -> None:
     connector = json.loads((DOCKER / "debezium" / "shop.json").read_text())
     ours = {key: value for key, value in connector.items() if not key.startswith("database.")}

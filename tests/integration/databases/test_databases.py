@@ -97,8 +97,8 @@ def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
         java_rows = paimon_java.read(tmp_path / "warehouse" / "ods.db" / table)
         return {row["id"]: row["v"] for row in java_rows}
 
-    held = ingest_server.run(conf)
-    assert re.search(r"ERROR a: held back .*: the source table was truncated", held.output)
+    result = ingest_server.run(conf)
+    assert re.search(r"ERROR a: held back .*: the source table was truncated", result.output)
     assert main(["doctor", "--conf", str(conf)]) == 0
     output = capsys.readouterr().out
     assert "warning  table       a is held back: the source table was truncated" in output

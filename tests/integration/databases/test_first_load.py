@@ -21,7 +21,7 @@ from stream_app.checkpoint.load_plan import LOAD_PLAN_FILE, LoadPart
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
 from stream_app.network.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
-from stream_app.spark.load.database_row_reader import DatabaseRowReader
+from stream_app.spark.jobs.database_row_reader import DatabaseRowReader
 from tests.support.databases.going_on import going_on
 from tests.support.jobs.ingest_process import IngestProcess, write_conf
 from tests.support.jobs.ingest_server import IngestServer
@@ -248,7 +248,7 @@ def test_mariadb_rows_and_their_later_changes(
         assert is_equal_to_source(tmp_path, database, url)
 
 
-@pytest.mark.parametrize("kind", ["pg", "my"])
+@pytest.mark.parametrize("kind", ["pg", pytest.param("my", marks=pytest.mark.variant)])
 def test_a_whole_database_while_it_changes(
     tmp_path: Path,
     testbed: Testbed,

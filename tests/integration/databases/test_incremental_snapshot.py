@@ -28,6 +28,7 @@ AGAIN_S = 5.0
 """A signal that comes before the connector reads its topic may be lost."""
 
 
+@pytest.mark.variant
 def test_a_table_is_read_again_by_a_signal_while_it_changes(
     tmp_path: Path, testbed: Testbed, ingest_server: IngestServer, paimon_java: PaimonJava
 ) -> None:

@@ -29,6 +29,7 @@ def order(key: int, v: str | None, amount: int, before: int | None = None) -> Me
     return json.dumps({"id": key}).encode(), json.dumps(value).encode()
 
 
+@pytest.mark.variant
 def test_each_expectation_takes_its_action(harness: JobHarness) -> None:
     topic = harness.topic(
         [order(1, "one", 5), order(2, "two", 0), order(3, None, 7), order(4, "four", 8)]

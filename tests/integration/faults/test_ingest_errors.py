@@ -112,6 +112,7 @@ def test_a_wrong_configuration_shows_all_its_problems_before_spark_starts(
     assert "starting Spark" not in result.stderr
 
 
+@pytest.mark.variant
 def test_freshness_needs_the_native_reader_unless_the_job_drains(harness: JobHarness) -> None:
     topic = harness.topic([change(1, "a")])
     pace = {"trigger": None, "freshness": "2 seconds"}

@@ -59,7 +59,10 @@ def exit_code_within(pid: int, seconds: float) -> int | None:
 
 
 @pytest.mark.usefixtures("adopted")
-@pytest.mark.parametrize("moment", ["while a commit waits for compactions", "while idle"])
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param("while a commit waits for compactions", marks=pytest.mark.variant), "while idle"],
+)
 def test_the_driver_ends_with_its_jvm_and_says_so(
     tmp_path: Path, kafka_broker: EmbeddedBroker, ingest_server: IngestServer, moment: str
 ) -> None:

@@ -20,7 +20,6 @@ from tests.support.jobs.ingest_process import IngestProcess, job_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.support.jobs.job_harness import change
 from tests.support.judges.paimon_java import PaimonJava
-from tests.support.suite.samples import sampled
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 ROWS = 3_000
@@ -89,7 +88,7 @@ def kind_of_latest(table: Path) -> str:
     return str(json.loads(text)["commitKind"])
 
 
-@pytest.mark.parametrize("kind", sampled(KINDS, 2))
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_next_run_ends_when_all_is_seen(
     tmp_path: Path,
     kafka_broker: EmbeddedBroker,

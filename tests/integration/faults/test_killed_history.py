@@ -66,6 +66,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> list[Version]:
     return sorted(versions)
 
 
+@pytest.mark.variant
 def test_a_killed_job_leaves_the_versions_of_auto_cdc(harness: JobHarness, seed: int) -> None:
     random = Random(seed)
     events = random_events(random, 400, 0)
@@ -74,7 +75,9 @@ def test_a_killed_job_leaves_the_versions_of_auto_cdc(harness: JobHarness, seed:
     harness.configure(topic, source={"max-offsets-per-trigger": 60}, table=TABLE)
     job = IngestProcess(harness.conf, harness.folder)
     job.start("--set", "stream.trigger=0 seconds")
-    job.wait_for(lambda seen: [event for event in seen if event["event"] == "epoch"][1:])
+    job.wait_for(
+        lambda logged_events: [event for event in logged_events if event["event"] == "epoch"][1:]
+    )
     job.kill()
     more = random_events(random, 200, events[399].sequence + 1)
     more.append(Event(LATE_KEY, 4000, "late 4"))

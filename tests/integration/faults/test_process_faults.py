@@ -146,8 +146,8 @@ def test_a_worker_that_is_killed_is_replaced_and_one_without_a_second_try_ends_t
     job = watched.job
     watched.send(6 * PER_EPOCH)
     job.start()
-    for seen in (2, 4):
-        job.wait_for(epochs(seen))
+    for epoch_count in (2, 4):
+        job.wait_for(epochs(epoch_count))
         _kill_a_worker_at_work(job)
     watched.wait_until_all_is_in()
     assert job.stop() == 0, job.log()
@@ -190,6 +190,7 @@ def test_the_job_goes_on_when_a_killed_broker_is_back(
         _end(job)
 
 
+@pytest.mark.variant
 def test_a_job_of_two_clusters_waits_for_the_one_that_was_killed(
     tmp_path: Path, kafka_broker: EmbeddedBroker, own_broker: EmbeddedBroker
 ) -> None:
@@ -211,6 +212,7 @@ def test_a_job_of_two_clusters_waits_for_the_one_that_was_killed(
         _end(job)
 
 
+@pytest.mark.variant
 def test_a_right_that_is_lost_stops_the_job_and_comes_back(
     watched: Watched, ingest_server: IngestServer
 ) -> None:

@@ -42,6 +42,7 @@ trigger = "1 second"
 """
 
 
+@pytest.mark.variant
 def test_sigterm_ends_a_job_that_waits(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for k in range(4):

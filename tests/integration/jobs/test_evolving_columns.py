@@ -64,6 +64,7 @@ def wait_for_schema(job: IngestProcess, table: Path, number: int) -> None:
     job.wait_for(lambda _: schema.exists(), every=0.001)
 
 
+@pytest.mark.variant
 def test_a_job_follows_its_source_and_is_killed_behind_a_new_schema(
     tmp_path: Path,
     kafka_broker: EmbeddedBroker,

@@ -43,6 +43,7 @@ def delete(key: int, **columns: Any) -> Message:
     return json.dumps({"id": key}).encode(), value.encode()
 
 
+@pytest.mark.variant
 def test_messages_become_rows_that_paimon_merges_on(
     harness: JobHarness, pypaimon: PyPaimonReader, source: SparkSession
 ) -> None:

@@ -42,8 +42,8 @@ def test_old_snapshots_expire_and_the_job_still_knows_what_it_has_committed(
     assert {snapshot.split()[1] for snapshot in harness.snapshots()} >= {str(epochs)}
     assert files_on_disk(table) == files_that_are_named(table)
 
-    left = len(harness.snapshots())
+    snapshot_count = len(harness.snapshots())
     harness.run("table.options.snapshot.num-retained.max=1")  # nothing comes in
-    assert len(harness.snapshots()) == 1 < left
+    assert len(harness.snapshots()) == 1 < snapshot_count
     assert harness.rows() == rows | {99: "new"}
     assert files_on_disk(table) == files_that_are_named(table)

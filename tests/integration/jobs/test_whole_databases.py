@@ -124,7 +124,7 @@ def test_a_run_that_stores_nothing_does_not_look_successful(database: DatabaseHa
     assert len(database.quarantine()) == 7
 
 
-@pytest.mark.parametrize("reader", ["native", "spark"])
+@pytest.mark.parametrize("reader", ["native", pytest.param("spark", marks=pytest.mark.variant)])
 def test_shards_stay_apart_when_they_are_divided(
     database: DatabaseHarness,
     paimon_java: PaimonJava,
@@ -193,6 +193,7 @@ def test_a_table_gets_the_column_that_its_source_gets(
     assert open_file_store_table(str(database.table("others"))).schemas.ids() == [0]
 
 
+@pytest.mark.variant
 def test_killed_between_the_commits_of_two_tables(database: DatabaseHarness) -> None:
     """Each table gets each epoch once, whichever commits precede the kill."""
     names = [f"t{number}" for number in range(12)]
@@ -270,6 +271,7 @@ def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: Datab
     assert database.tool("resume", "--conf", str(database.conf)) == "no table is held back\n"
 
 
+@pytest.mark.variant
 def test_the_warnings_of_a_job_outlive_its_log(database: DatabaseHarness) -> None:
     database.send("all", [with_time_of_day("shop.orders", 1)], is_new=True)
     database.configure({}, stream={"otlp-endpoint": "http://127.0.0.1:1"})
@@ -326,9 +328,10 @@ def test_two_jobs_share_the_tables_of_a_database(
 def _run_share(database: DatabaseHarness, share: str) -> list[str]:
     """Run the job of a share to the end of the topics; its tables."""
     of_share = database.folder / f"checkpoint-{share.replace('/', '-of-')}"
-    named = {f"tables.t{number}.options.bucket": 1 for number in range(9)}
+    bucket_options = {f"tables.t{number}.options.bucket": 1 for number in range(9)}
     database.configure(
-        {"options.bucket": 1, **named}, stream={"share": share, "checkpoint": str(of_share)}
+        {"options.bucket": 1, **bucket_options},
+        stream={"share": share, "checkpoint": str(of_share)},
     )
     result = database.run()
     assert "no message belongs" not in result.output, "tables of the other share are not missed"

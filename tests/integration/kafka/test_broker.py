@@ -22,6 +22,7 @@ SOON = 30
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.variant
 def test_messages_survive_a_stop_and_a_kill(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path / "with space")
     broker.start()
@@ -48,6 +49,7 @@ def test_messages_survive_a_stop_and_a_kill(tmp_path: Path) -> None:
         broker.stop()
 
 
+@pytest.mark.variant
 def test_a_taken_port_is_a_clear_error(tmp_path: Path) -> None:
     with closing(socket.socket()) as listener:
         listener.bind(("127.0.0.1", 0))

@@ -89,6 +89,7 @@ def test_no_broker_is_an_error_when_the_time_is_over() -> None:
     assert not isinstance(caught.value, WrongSourceError)
 
 
+@pytest.mark.variant
 def test_reading_goes_on_when_a_broker_comes_back(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path)
     with broker:
@@ -127,10 +128,10 @@ def test_timestamps_are_those_of_another_client(kafka_broker: EmbeddedBroker, ki
 
 
 def test_a_reader_that_failed_reads_again(kafka_broker: EmbeddedBroker) -> None:
-    gone, topic = fill_topic(kafka_broker), fill_topic(kafka_broker)
-    delete_topic(kafka_broker, gone)
-    with pytest.raises(WrongSourceError, match=f"{gone}/0 is gone"):
-        read_natively(kafka_broker.bootstrap, whole(gone))
+    deleted_topic, topic = fill_topic(kafka_broker), fill_topic(kafka_broker)
+    delete_topic(kafka_broker, deleted_topic)
+    with pytest.raises(WrongSourceError, match=f"{deleted_topic}/0 is gone"):
+        read_natively(kafka_broker.bootstrap, whole(deleted_topic))
     reader = reader_of_process(settings_for(kafka_broker.bootstrap))
     with pytest.raises(WrongSourceError):
         list(reader.read([OffsetRange(topic, 0, 0, 1000)]))

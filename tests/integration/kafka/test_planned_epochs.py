@@ -16,7 +16,7 @@ from kafka.admin import KafkaAdminClient, NewPartitions
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.librdkafka import library
+from stream_app.kafka.librdkafka import load_librdkafka
 from stream_app.kafka.offset_client import GONE_AFTER_S, OffsetClient, OffsetEnd
 from tests.support.brokers.kafka_broker import delete_topic, new_topic, produce
 from tests.support.brokers.secure_kafka import SecureKafka
@@ -29,7 +29,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "checkpoints"
 
 def asks(bootstrap: str, *topics: str, **options: str) -> OffsetClient:
     java = {key.replace("_", "."): value for key, value in options.items()}
-    client = client_options(bootstrap, java, library().features)
+    client = client_options(bootstrap, java, load_librdkafka().features)
     return OffsetClient(client.options, topics=topics, timeout_s=1.0)
 
 
@@ -70,6 +70,7 @@ def test_a_checkpoint_of_sparks_source_goes_on(harness: JobHarness, is_done: boo
     assert progress["end_offsets"] == {"recorded": {"0": 7, "1": 7}}
 
 
+@pytest.mark.variant
 def test_topics_that_come_partitions_that_come_and_the_newest_first(harness: JobHarness) -> None:
     name = f"come-{uuid4().hex[:6]}"
     new_topic(harness.broker, name=f"{name}.a")
@@ -99,6 +100,7 @@ def test_topics_that_come_partitions_that_come_and_the_newest_first(harness: Job
     assert harness.rows()[5] == "five"
 
 
+@pytest.mark.variant
 def test_offsets_of_brokers_that_ask_for_a_login(secure_kafka: SecureKafka) -> None:
     topic = new_topic(secure_kafka.broker)
     produce(secure_kafka.broker, topic, [(None, b"v")], partition=0)
@@ -134,28 +136,28 @@ def test_a_pattern_chooses_whole_names_and_no_topic_of_kafkas_own(
     cluster.close()
     assert {topic, f"{topic}-more"} <= chosen
     assert "__consumer_offsets" not in chosen
-    named = asks(kafka_broker.bootstrap, "__consumer_offsets")
-    named.timeout_s = 60.0
-    assert "__consumer_offsets" in named.offsets_at(OffsetEnd.NEWEST)  # it is there
-    named.close()
+    internal_client = asks(kafka_broker.bootstrap, "__consumer_offsets")
+    internal_client.timeout_s = 60.0
+    assert "__consumer_offsets" in internal_client.offsets_at(OffsetEnd.NEWEST)  # it is there
+    internal_client.close()
 
 
 def test_only_the_first_question_waits_for_a_topic_that_is_gone(
     kafka_broker: EmbeddedBroker,
 ) -> None:
-    remaining, gone = new_topic(kafka_broker), new_topic(kafka_broker)
-    cluster = asks(kafka_broker.bootstrap, remaining, gone)
+    remaining, deleted_topic = new_topic(kafka_broker), new_topic(kafka_broker)
+    cluster = asks(kafka_broker.bootstrap, remaining, deleted_topic)
     cluster.timeout_s = 180.0
-    assert cluster.offsets_at(OffsetEnd.NEWEST) == {remaining: {"0": 0}, gone: {"0": 0}}
-    delete_topic(kafka_broker, gone)
+    assert cluster.offsets_at(OffsetEnd.NEWEST) == {remaining: {"0": 0}, deleted_topic: {"0": 0}}
+    delete_topic(kafka_broker, deleted_topic)
     seconds = []
     for _ in range(2):
         began = time.monotonic()
         assert cluster.offsets_at(OffsetEnd.NEWEST) == {remaining: {"0": 0}}
         seconds.append(time.monotonic() - began)
     assert seconds[0] > GONE_AFTER_S > 2 * seconds[1]
-    new_topic(kafka_broker, name=gone)
-    assert cluster.offsets_at(OffsetEnd.NEWEST) == {remaining: {"0": 0}, gone: {"0": 0}}
+    new_topic(kafka_broker, name=deleted_topic)
+    assert cluster.offsets_at(OffsetEnd.NEWEST) == {remaining: {"0": 0}, deleted_topic: {"0": 0}}
     cluster.close()
 
 

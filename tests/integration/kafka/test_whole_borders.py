@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.table_setup.job_folder_access import open_folder
+from stream_app.app.opening.job_folder_access import open_folder
 from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_folder import JobFolder
@@ -173,6 +173,7 @@ def test_epochs_of_one_message_grow_to_whole_transactions(bank: Bank) -> None:
     cutter.close()
 
 
+@pytest.mark.variant
 def test_the_cut_includes_messages_that_an_earlier_plan_read(bank: Bank) -> None:
     """An open transaction was read to its end, and the next plan's target lies within it."""
     bank.begin()

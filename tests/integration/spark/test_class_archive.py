@@ -15,6 +15,7 @@ from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import IngestProcess, job_conf
 
 
+@pytest.mark.variant
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_job_starts_from_the_archive(tmp_path: Path) -> None:

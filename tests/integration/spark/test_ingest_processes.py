@@ -280,6 +280,7 @@ def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
     assert harness.rows() == {1: "a"}
 
 
+@pytest.mark.variant
 def test_a_second_job_with_the_same_checkpoint_loses_no_row(
     harness: JobHarness, job: IngestProcess
 ) -> None:

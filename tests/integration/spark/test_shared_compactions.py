@@ -81,8 +81,10 @@ def test_a_failure_concerns_its_own_bucket_alone(spark: SparkSession, tmp_path: 
     table = table_of(tmp_path / "a").table
     requests = requests_of(table)
     broken = requests[5].unit
-    gone = replace(broken.files[0], file_name="data-gone.parquet")
-    requests[5] = replace(requests[5], unit=replace(broken, files=(gone, *broken.files[1:])))
+    missing_file = replace(broken.files[0], file_name="data-gone.parquet")
+    requests[5] = replace(
+        requests[5], unit=replace(broken, files=(missing_file, *broken.files[1:]))
+    )
     futures, _ = submitted(spark, [(table, request) for request in requests])
     errors = [future.exception() for future in futures]
     assert [number for number, error in enumerate(errors) if error] == [5]
@@ -118,8 +120,8 @@ def test_a_task_of_spark_repeats_what_fails_on_the_driver(
 ) -> None:
     table = table_of(tmp_path / "a").table
     request = requests_of(table)[0]
-    gone = replace(request.unit.files[0], file_name="data-gone.parquet")
-    unit = replace(request.unit, files=(gone, *request.unit.files[1:]))
+    missing_file = replace(request.unit.files[0], file_name="data-gone.parquet")
+    unit = replace(request.unit, files=(missing_file, *request.unit.files[1:]))
     [future], jobs = submitted(spark, [(table, replace(request, unit=unit))], DRIVER_BYTES)
     assert jobs == 1
     with pytest.raises(StreamAppError, match=r"data-gone\.parquet"):

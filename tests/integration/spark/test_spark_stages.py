@@ -107,6 +107,7 @@ def test_sparks_hash_partitioning_sends_an_address_to_its_task(
     assert where == {address: task for task, address in enumerate(addresses)}
 
 
+@pytest.mark.variant
 @pytest.mark.kafka
 @pytest.mark.usefixtures("spark_kafka_source")
 def test_order_by_key_over_ranges_of_kafka_partitions_and_many_epochs(
@@ -243,6 +244,7 @@ def test_files_are_read_by_offset_whatever_their_order(
     assert collected.values(0) == collected.values(1) == list(range(400))
 
 
+@pytest.mark.variant
 def test_files_of_any_age_come_a_few_at_a_time_and_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -335,6 +337,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.variant
 def test_a_stop_and_a_long_error_do_not_overflow_the_stack(tmp_path: Path) -> None:
     """Without -Xss a stop overflows the stack of the stream's thread, in java.util.regex."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}

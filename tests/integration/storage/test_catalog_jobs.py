@@ -17,7 +17,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.config.shown_job import shown_job
 from stream_app.app.web.actions import Actions, RunState
 from stream_app.app.web.job_site import JobSite
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import SystemClock
 from stream_app.fileio.local.local_file_io import LocalFileIO
@@ -111,7 +111,7 @@ def test_a_job_works_in_a_catalog(
     harness.run()
     tables = harness.java.list_tables(catalog)
     assert {name: tables[name] for name in tables if name != "default"} == {"db": ["t"]}
-    assert catalog_of(catalog, SystemClock()).list_tables("db") == ["t"]
+    assert open_catalog(catalog, SystemClock()).list_tables("db") == ["t"]
     printed(capsys, "check", "--conf", str(harness.conf))
 
     # Another run goes on, and the catalog has the column that it adds.

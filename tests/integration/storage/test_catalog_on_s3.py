@@ -28,6 +28,7 @@ ICEBERG = {
 }
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize(
     ("storage", "metadata"),
     [

@@ -48,7 +48,7 @@ class Place:
         return file_io_of(self.folder, self.options)[1]
 
 
-@pytest.fixture(params=["hdfs", "s3"])
+@pytest.fixture(params=[pytest.param("hdfs", marks=pytest.mark.variant), "s3"])
 def place(request: pytest.FixtureRequest) -> Place:
     if request.param == "hdfs":
         hdfs: HdfsCluster = request.getfixturevalue("hdfs")

@@ -117,7 +117,7 @@ def test_the_doctor_reports_a_missing_right_and_a_wrong_password(
             if observation.subject == "broker"
         ]
         [problem] = [
-            observation for observation in observations if observation.level is Severity.PROBLEM
+            observation for observation in observations if observation.severity is Severity.PROBLEM
         ]
         assert words in problem.text
         assert_nobody_sees([wrong["password"], PASSWORD], repr(observations))
@@ -321,6 +321,7 @@ def test_keys_that_are_replaced_under_way_are_followed(
     assert_nobody_sees(secrets, result.output, harness.events_file)
 
 
+@pytest.mark.variant
 @pytest.mark.spark
 @pytest.mark.java
 def test_a_compaction_on_spark_reveals_no_secret(s3: S3Server, tmp_path: Path) -> None:

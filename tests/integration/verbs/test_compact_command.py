@@ -148,6 +148,7 @@ def test_compact_runs_as_a_service_beside_a_job(
     assert_table_is(writer)
 
 
+@pytest.mark.variant
 def test_compaction_from_the_page(tmp_path: Path) -> None:
     """The page begins the command beside the table's writers, and tells its lines."""
     orders = small_table(

@@ -15,7 +15,7 @@ import pytest
 
 from stream_app.catalog.catalog import Catalog
 from stream_app.catalog.catalog_lock import CatalogLock
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.hive.hive_catalog import HiveCatalog
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.jdbc.jdbc_catalog import JdbcCatalog
@@ -97,7 +97,7 @@ def options(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]
 
 @pytest.fixture
 def catalog(options: Mapping[str, str]) -> Catalog:
-    return catalog_of(options, SystemClock())
+    return open_catalog(options, SystemClock())
 
 
 def orders_of(catalog: Catalog, **more: str) -> SmallTable:
@@ -171,14 +171,14 @@ def test_new_tables_have_the_catalog_s_defaults_as_java_s_have(
     options: Mapping[str, str], paimon_java: PaimonJava
 ) -> None:
     options = {**options, "table-default.num-levels": "4", "table-default.bucket": "7"}
-    stored = orders_of(catalog_of(options, SystemClock())).table.schema.options
+    stored = orders_of(open_catalog(options, SystemClock())).table.schema.options
     assert (stored["num-levels"], stored["bucket"]) == ("4", "2")
     paimon_java.create(
         NamedTable(catalog=options, database="shop", table="runs"), [("k", "INT NOT NULL")],
         primary_keys=["k"], options={"bucket": "2"},
     )  # fmt: skip
     plain = {key: value for key, value in options.items() if "table-default" not in key}
-    runs = open_in_catalog(catalog_of(plain, SystemClock()), Identifier("shop", "runs"))
+    runs = open_in_catalog(open_catalog(plain, SystemClock()), Identifier("shop", "runs"))
     assert (runs.schema.options["num-levels"], runs.schema.options["bucket"]) == ("4", "2")
 
 
@@ -193,7 +193,7 @@ def test_concurrent_commits_of_three_writers_are_neither_lost_nor_doubled(
     ours = orders_of(catalog, **patient, **{"num-sorted-run.compaction-trigger": "3"})
     ours = SmallTable(ours.table.with_options({"write-only": "true"}))
     java_table = NamedTable(catalog=options, database="shop", table="orders")
-    compacting = open_in_catalog(catalog_of(options, SystemClock()), ORDERS)
+    compacting = open_in_catalog(open_catalog(options, SystemClock()), ORDERS)
     compactor = StreamTableCommit(
         compacting, "compactor", CompactHere(compacting), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
@@ -237,7 +237,7 @@ def test_concurrent_commits_of_three_writers_are_neither_lost_nor_doubled(
 
 
 def lock_of(options: Mapping[str, str], **more: str) -> CatalogLock:
-    catalog = catalog_of({**options, **more}, SystemClock())
+    catalog = open_catalog({**options, **more}, SystemClock())
     assert isinstance(catalog, JdbcCatalog | HiveCatalog)
     assert catalog.lock is not None
     return catalog.lock
@@ -280,7 +280,7 @@ def test_a_path_is_not_a_way_around_the_catalog(catalog: Catalog) -> None:
 def test_a_folder_with_another_table_is_refused_until_it_is_registered(
     options: Mapping[str, str], catalog: Catalog, paimon_java: PaimonJava
 ) -> None:
-    other_catalog = catalog_of({"warehouse": options["warehouse"]}, SystemClock())
+    other_catalog = open_catalog({"warehouse": options["warehouse"]}, SystemClock())
     orders_of(other_catalog).commit(("+I", {"k": "a", "v": "1"}))
     with pytest.raises(UsageError, match="a table that is not in the catalog"):
         orders_of(catalog)

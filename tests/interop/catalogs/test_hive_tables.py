@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.catalog.catalog import Catalog
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.hive.hive_table import DatabaseField, StorageField, TableField
 from stream_app.catalog.hive.metastore_client import MetastoreMethod
 from stream_app.catalog.hive.thrift_struct import (
@@ -20,8 +20,8 @@ from stream_app.catalog.hive.thrift_struct import (
     i16,
     i32,
     i64,
-    nested,
-    structs,
+    inner_struct,
+    struct_list,
     text,
     text_map,
 )
@@ -61,7 +61,7 @@ WITH_JAVA = pytest.mark.parametrize("metastore", ["3.1.3"], indirect=True)
 CHANGING = {"transient_lastDdlTime", "totalSize", "numFiles", "stream-app.catalog"}
 
 
-@pytest.fixture(scope="module", params=["3.1.3", "4.0.1"])
+@pytest.fixture(scope="module", params=[pytest.param("3.1.3", marks=pytest.mark.variant), "4.0.1"])
 def metastore(request: pytest.FixtureRequest) -> Iterator[HiveMetastore]:
     with closing(HiveMetastore(request.param)) as server:
         yield server
@@ -74,7 +74,7 @@ def options(metastore: HiveMetastore, tmp_path: Path) -> dict[str, str]:
 
 
 def catalog_with(options: dict[str, str]) -> Catalog:
-    return catalog_of(options, SystemClock())
+    return open_catalog(options, SystemClock())
 
 
 def make_table(
@@ -94,7 +94,7 @@ def hive_table(metastore: HiveMetastore, identifier: Identifier = ORDERS) -> Str
     request = Struct({1: text(identifier.database), 2: text(identifier.table)})
     answer = metastore.client().call(
         MetastoreMethod("get_table_req", ("MetaException", "NoSuchObjectException")),
-        nested(request),
+        inner_struct(request),
     )
     return answer.struct(0).struct(1)
 
@@ -186,8 +186,8 @@ def test_partitions_are_listed_as_paimons_java_lists_them(
     rows = [("+I", {"k": 1, "dt": dt, "n": n}) for dt, n in values]
     ours.commit(*rows[:2])
     ours.commit(*rows[1:])
-    named = NamedTable(catalog=options, database="shop", table="java")
-    paimon_java.write(named, rows, identifier=0)
+    named_table = NamedTable(catalog=options, database="shop", table="java")
+    paimon_java.write(named_table, rows, identifier=0)
     assert partition_names(metastore, "orders") == partition_names(metastore, "java")
     assert len(partition_names(metastore, "orders")) == 4
 
@@ -203,8 +203,8 @@ def test_the_catalog_keeps_fields_and_parameters_of_others(
     parameters = {**before.text_map(TableField.PARAMETERS), "owner.team": "lake"}
     metastore.client().call(
         MetastoreMethod("alter_table_with_environment_context"), text("shop"), text("orders"),
-        nested(before.with_fields({TableField.PARAMETERS: text_map(parameters)})),
-        nested(Struct({1: text_map({})})),
+        inner_struct(before.with_fields({TableField.PARAMETERS: text_map(parameters)})),
+        inner_struct(Struct({1: text_map({})})),
     )  # fmt: skip
     assert parameters["snapshot.num-retained.max"] == "20"
     alter_table(ours.table, [UnsetOption("snapshot.num-retained.max")])
@@ -221,16 +221,17 @@ def test_a_table_of_hive_is_not_a_table_of_ours(
     catalog = catalog_with(options)
     catalog.create_database("shop")
     storage = {
-        1: structs([Struct({1: text("k"), 2: text("int")})]),
+        1: struct_list([Struct({1: text("k"), 2: text("int")})]),
         3: text("org.apache.hadoop.mapred.TextInputFormat"),
         4: text("org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"),
-        7: nested(Struct({2: text("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")})),
+        7: inner_struct(Struct({2: text("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")})),
     }
     table = {
-        1: text("orders"), 2: text("shop"), 3: text("me"), 4: i32(0), 7: nested(Struct(storage)),
-        8: structs([]), 9: text_map({}), 12: text("MANAGED_TABLE"),
+        1: text("orders"), 2: text("shop"), 3: text("me"), 4: i32(0),
+        7: inner_struct(Struct(storage)), 8: struct_list([]), 9: text_map({}),
+        12: text("MANAGED_TABLE"),
     }  # fmt: skip
-    metastore.client().call(MetastoreMethod("create_table"), nested(Struct(table)))
+    metastore.client().call(MetastoreMethod("create_table"), inner_struct(Struct(table)))
     assert catalog.list_tables("shop") == []
     assert catalog.table(ORDERS) is None
     with pytest.raises(UsageError, match=r"shop\.orders of the metastore is not a Paimon table"):
@@ -255,8 +256,8 @@ def test_locations_may_be_parameters(
     assert folder == f"{tmp_path}/warehouse/shop.db/orders"
     database = metastore.client().call(MetastoreMethod("get_database"), text("shop")).struct(0)
     assert "paimon_location" in database.text_map(DatabaseField.PARAMETERS)
-    named = NamedTable(catalog=options, database="shop", table="orders")
-    assert [row["k"] for row in paimon_java.read(named)] == [1]
+    named_table = NamedTable(catalog=options, database="shop", table="orders")
+    assert [row["k"] for row in paimon_java.read(named_table)] == [1]
 
 
 def test_the_lock_of_a_dead_process_stops_a_commit_until_it_ends(
@@ -264,12 +265,14 @@ def test_the_lock_of_a_dead_process_stops_a_commit_until_it_ends(
 ) -> None:
     ours = make_table(catalog_with({**options, "lock-acquire-timeout": "1 s"}), columns=KEYS)
     component = Struct({1: i32(3), 2: i32(2), 3: text("shop"), 4: text("orders")})
-    request = Struct({1: structs([component]), 3: text("dead"), 4: text("host"), 5: text("test")})
-    response = metastore.client().call(MetastoreMethod("lock"), nested(request)).struct(0)
+    request = Struct(
+        {1: struct_list([component]), 3: text("dead"), 4: text("host"), 5: text("test")}
+    )
+    response = metastore.client().call(MetastoreMethod("lock"), inner_struct(request)).struct(0)
     assert response.integer(2) == 1, "the process has the lock, and dies"
     with pytest.raises(CommitError, match="another writer has held the table's lock"):
         ours.commit(("+I", {"k": 1, "dt": "a", "n": 0}))
-    lock = nested(Struct({1: i64(response.integer(1))}))
+    lock = inner_struct(Struct({1: i64(response.integer(1))}))
     metastore.client().call(MetastoreMethod("unlock"), lock)  # as the metastore does at some time
     again = SmallTable(open_in_catalog(catalog_with(options), ORDERS))
     again.commit(("+I", {"k": 1, "dt": "a", "n": 0}))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.catalog.catalog import Catalog
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.rest.rest_api import RestApi
 from stream_app.catalog.rest.rest_connection import connect
@@ -61,7 +61,7 @@ def warehouse(rest_server: RestServer, tmp_path: Path) -> RestWarehouse:
 
 @pytest.fixture
 def catalog(warehouse: RestWarehouse) -> Catalog:
-    return catalog_of(warehouse.options, SystemClock())
+    return open_catalog(warehouse.options, SystemClock())
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def sales_of(catalog: Catalog) -> SmallTable:
 
 
 def catalog_behind(link: CutAnswers, warehouse: RestWarehouse) -> Catalog:
-    return catalog_of({**warehouse.options, "uri": link.url}, StandingClock())
+    return open_catalog({**warehouse.options, "uri": link.url}, StandingClock())
 
 
 def named_table(warehouse: RestWarehouse) -> NamedTable:
@@ -230,7 +230,7 @@ def test_the_server_refuses_the_token_or_the_table(
     catalog: Catalog, warehouse: RestWarehouse
 ) -> None:
     with pytest.raises(NoAccessError, match="refuses the login"):
-        catalog_of({**warehouse.options, "token": "another"}, SystemClock())
+        open_catalog({**warehouse.options, "token": "another"}, SystemClock())
     table = sales_of(catalog)
     warehouse.forbid("shop", "sales")
     with pytest.raises(NoAccessError, match="does not permit"):
@@ -241,7 +241,7 @@ def test_the_server_refuses_the_token_or_the_table(
 
 def test_a_warehouse_that_the_server_does_not_know(warehouse: RestWarehouse) -> None:
     with pytest.raises(UsageError, match="has no warehouse 'another'"):
-        catalog_of({**warehouse.options, "warehouse": "another"}, SystemClock())
+        open_catalog({**warehouse.options, "warehouse": "another"}, SystemClock())
 
 
 def test_a_server_that_is_not_there(warehouse: RestWarehouse) -> None:
@@ -249,7 +249,7 @@ def test_a_server_that_is_not_there(warehouse: RestWarehouse) -> None:
         port = listener.getsockname()[1]
     uri = f"http://127.0.0.1:{port}"
     with pytest.raises(StorageError, match="does not answer") as error:
-        catalog_of({**warehouse.options, "uri": uri}, SystemClock())
+        open_catalog({**warehouse.options, "uri": uri}, SystemClock())
     assert warehouse.options["token"] not in str(error.value)
 
 
@@ -258,7 +258,7 @@ def test_a_table_s_own_login_is_asked_for_again(
 ) -> None:
     """The test server's tables are on the local disk, so the login opens a bucket beside it."""
     warehouse = rest_server.warehouse(tmp_path, overrides={"data-token.enabled": "true"})
-    catalog = catalog_of(warehouse.options, SystemClock())
+    catalog = open_catalog(warehouse.options, SystemClock())
     sales_of(catalog)
     bucket = s3.new_bucket()
 
@@ -283,11 +283,11 @@ def test_a_table_s_own_login_is_asked_for_again(
 
 def test_logins_that_stream_app_does_not_have(warehouse: RestWarehouse) -> None:
     with pytest.raises(UsageError, match=r"'token.provider' is 'dlf'"):
-        catalog_of({**warehouse.options, "token.provider": "dlf"}, SystemClock())
+        open_catalog({**warehouse.options, "token.provider": "dlf"}, SystemClock())
 
 
 def test_the_server_names_options_of_new_tables(rest_server: RestServer, tmp_path: Path) -> None:
     options = {"table-default.num-levels": "4", "table-default.bucket": "7"}
     warehouse = rest_server.warehouse(tmp_path, defaults=options)
-    stored = sales_of(catalog_of(warehouse.options, SystemClock())).table.schema.options
+    stored = sales_of(open_catalog(warehouse.options, SystemClock())).table.schema.options
     assert (stored["num-levels"], stored["bucket"]) == ("4", "1")

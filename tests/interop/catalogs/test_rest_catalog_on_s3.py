@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import SystemClock
 from stream_app.model.schema.data_type import parse_columns
@@ -64,7 +64,7 @@ def orders_of(warehouse: RestWarehouse) -> FileStoreTable:
         options={"bucket": "1"},
         time_ms=SystemClock().now_ms(),
     )
-    catalog = catalog_of(warehouse.options, SystemClock())
+    catalog = open_catalog(warehouse.options, SystemClock())
     return create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())
 
 
@@ -79,6 +79,7 @@ def row(key: int, value: str) -> tuple[str, Mapping[str, object]]:
     return "+I", {"id": key, "v": value}
 
 
+@pytest.mark.variant
 def test_we_and_java_write_a_table_by_its_login_alone(
     warehouse: RestWarehouse, s3: S3Server, java_on_s3: PaimonJava
 ) -> None:
@@ -96,5 +97,5 @@ def test_we_and_java_write_a_table_by_its_login_alone(
     ours.compact()
     expected = {1: "a", 2: "b", 3: "java", 4: "late"}
     assert by_id(read_rows(in_a_task)) == expected
-    opened = open_in_catalog(catalog_of(warehouse.options, SystemClock()), ORDERS)
+    opened = open_in_catalog(open_catalog(warehouse.options, SystemClock()), ORDERS)
     assert by_id(read_rows(opened)) == expected

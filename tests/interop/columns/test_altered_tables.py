@@ -183,9 +183,9 @@ def test_a_job_goes_on_with_files_of_another_format(
     plan_at_start(a_job(str(path)))
     assert {row["k"]: row["v"] for row in paimon_java.read(path)} == dict(enumerate("abcd", 1))
     compact_fully(open_file_store_table(str(path)).with_options({"write-only": "false"}))
-    left = {Path(file["file_name"]).suffix for file in paimon_java.files(path)}
+    suffixes = {Path(file["file_name"]).suffix for file in paimon_java.files(path)}
     # Without buckets a few small files stay as they are.
-    assert left == {".parquet"} or (bucket == "-1" and left == {".parquet", f".{kind}"})
+    assert suffixes == {".parquet"} or (bucket == "-1" and suffixes == {".parquet", f".{kind}"})
     assert {row["k"]: row["v"] for row in paimon_java.read(path)} == dict(enumerate("abcd", 1))
 
 

@@ -274,8 +274,10 @@ def test_a_table_of_paimons_is_treated_rightly(
     )
     assert main(["delete-tag", str(path), "old"]) == 0, capsys.readouterr().err
     if "changelog.num-retained.min" not in layout.options:
-        left = {file for file in data_files(path, tmp_path / "outside") if ".index" not in file}
-        assert left == named_files(paimon_java, path)
+        file_names = {
+            file for file in data_files(path, tmp_path / "outside") if ".index" not in file
+        }
+        assert file_names == named_files(paimon_java, path)
     paimon_java.write(path, rows(50, range(3)), identifier=50)
     assert_sound(paimon_java, path, layout)
 

@@ -105,6 +105,7 @@ def test_concurrent_commits_beside_java_lose_nothing(
     assert by_content(paimon_java.read(table.location)) == by_content(rows)
 
 
+@pytest.mark.variant
 def test_a_name_node_that_is_killed_costs_no_epoch(hdfs: HdfsCluster, seed: int) -> None:
     """The last test here: it kills the cluster of the others amid an epoch, and starts it again."""
     often = {

@@ -112,8 +112,8 @@ def test_paimon_leaves_what_a_protected_reader_reads(
     time.sleep(1.1)
     # Commits of Paimon delete tags whose retention has passed.
     paimon_java.write(path, [("+I", {"k": 1, "v": "x"})], identifier=99)
-    (left,) = writer.table.tags.tags()
-    assert left.time_retained_ms == 3_600_000
+    (tag,) = writer.table.tags.tags()
+    assert tag.time_retained_ms == 3_600_000
     dead.clear()
     assert files_on_disk(writer.table) == files_that_are_named(writer.table)
 
@@ -143,16 +143,16 @@ def test_java_and_we_roll_back_to_the_same_state(tmp_path: Path, paimon_java: Pa
     shutil.copytree(path, java_path)
     roll_back_to(table, snapshot=4)
     paimon_java.roll_back(java_path, snapshot=4)
-    left = open_file_store_table(str(java_path))
-    assert table.snapshots.ids() == left.snapshots.ids()
-    assert table.tags.names() == left.tags.names() == []
-    assert sorted_rows(read_rows(table)) == sorted_rows(read_rows(left))
-    assert findings_of(left) == []
+    java_table = open_file_store_table(str(java_path))
+    assert table.snapshots.ids() == java_table.snapshots.ids()
+    assert table.tags.names() == java_table.tags.names() == []
+    assert sorted_rows(read_rows(table)) == sorted_rows(read_rows(java_table))
+    assert findings_of(java_table) == []
     # The files that Paimon leaves are orphans; stream_app leaves none.
     assert plan_orphans(table, 10**15).files == ()
-    named = files_that_are_named(left)
-    orphans = {file.name for file in plan_orphans(left, 10**15).files}
-    assert files_on_disk(left) - named == orphans
+    file_names = files_that_are_named(java_table)
+    orphans = {file.name for file in plan_orphans(java_table, 10**15).files}
+    assert files_on_disk(java_table) - file_names == orphans
     assert files_on_disk(table) == files_that_are_named(table)
 
 

@@ -153,6 +153,7 @@ def test_without_a_region_the_log_says_so(
     assert "give the driver a region (AWS_REGION)" in caplog.text
 
 
+@pytest.mark.variant
 def test_a_glue_that_never_answers_holds_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

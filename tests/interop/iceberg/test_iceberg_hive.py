@@ -16,10 +16,10 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import StaticTable, Table
 
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.hive.hive_table import StorageField, TableField
 from stream_app.catalog.hive.metastore_client import MetastoreMethod
-from stream_app.catalog.hive.thrift_struct import Struct, nested, text
+from stream_app.catalog.hive.thrift_struct import Struct, inner_struct, text
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import SystemClock
 from stream_app.model.schema.data_type import STRING, parse_columns
@@ -98,7 +98,7 @@ def entry_of(metastore: HiveMetastore, label: str) -> Struct:
     request = Struct({1: text(database), 2: text(name)})
     return (
         metastore.client()
-        .call(MetastoreMethod("get_table_req"), nested(request))
+        .call(MetastoreMethod("get_table_req"), inner_struct(request))
         .struct(0)
         .struct(1)
     )
@@ -127,6 +127,7 @@ def test_each_commit_moves_the_pointer(
     assert metadata_files(table) == ["v2.metadata.json", "v3.metadata.json"]
 
 
+@pytest.mark.variant
 @pytest.mark.spark
 @pytest.mark.skipif(bool(why_no_iceberg_in_spark()), reason=why_no_iceberg_in_spark() or "")
 def test_spark_finds_the_table_by_its_name(tmp_path: Path, metastore: HiveMetastore) -> None:
@@ -239,7 +240,7 @@ def test_a_paimon_table_of_the_same_metastore_keeps_its_entry(
     tmp_path: Path, metastore: HiveMetastore, catalog: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     warehouse = tmp_path / "wh"
-    hive = catalog_of(metastore.catalog_options(warehouse), SystemClock())
+    hive = open_catalog(metastore.catalog_options(warehouse), SystemClock())
     names = {"metadata.iceberg.database": f"lake_{uuid.uuid4().hex[:8]}"}
     for options in ({}, names):
         identifier = Identifier(f"shop_{uuid.uuid4().hex[:8]}", "orders")

@@ -87,7 +87,13 @@ def a_table_on_s3(s3: S3Server, uri: str, kind: str) -> FileStoreTable:
     return create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.variant] * (kind == "vectors of version 3"))
+        for kind in KINDS
+    ],
+)
 def test_epochs_and_columns_on_s3_are_seen_by_name(
     s3: S3Server, server: IcebergRest, catalog: Catalog, java: PaimonJava, seed: int, kind: str
 ) -> None:

@@ -60,17 +60,17 @@ def test_old_files_that_no_version_names_go(table: SmallTable, iceberg: IcebergR
     folder = folder_of(table)
     before = set(folder.iterdir())
     assert any(path.suffix == ".puffin" for path in before)
-    left = [
+    orphan_names = [
         f"{uuid.uuid4()}-m0.avro", f"snap-2-{uuid.uuid4()}.avro", "v1.metadata.json",
         f"00000-{uuid.uuid4()}.metadata.json", "index-of-nobody-0.puffin",
     ]  # fmt: skip
     theirs = ["notes.txt", f"00001-{uuid.uuid4()}.metadata.json"]
-    put(folder, [*left, *theirs], 2 * DAY_S)
+    put(folder, [*orphan_names, *theirs], 2 * DAY_S)
     put(folder, young := [f"{uuid.uuid4()}-m0.avro"], 60)
     for path in before:
         os.utime(path, (0, 0))
     plan = plan_orphans(table.table, a_day_ago())
-    assert sorted(file.name for file in plan.files) == sorted(left)
+    assert sorted(file.name for file in plan.files) == sorted(orphan_names)
     delete_orphans(table.table, plan)
     assert set(folder.iterdir()) == before | {folder / name for name in (*theirs, *young)}
     rows = normal_rows(iceberg.read(folder))

@@ -233,8 +233,8 @@ def test_another_table_of_the_name_is_left_alone(
 def test_names_in_the_catalog_are_options(
     tmp_path: Path, server: IcebergRest, catalog: Catalog
 ) -> None:
-    named = {"metadata.iceberg.database": "lake", "metadata.iceberg.table": "orders_v1"}
-    table = a_rest_table(tmp_path, server.uri, "id INT", options=named)
+    options = {"metadata.iceberg.database": "lake", "metadata.iceberg.table": "orders_v1"}
+    table = a_rest_table(tmp_path, server.uri, "id INT", options=options)
     table.commit(("+I", {"id": 1}))
     assert catalog.load_table("lake.orders_v1").scan().to_arrow().to_pylist() == [{"id": 1}]
     with pytest.raises(NoSuchTableError):

@@ -275,7 +275,7 @@ def test_spark_deletes_no_files_of_ours(judged: JudgedTable) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "judged"),
-    [("vectors of version 3", storage) for storage in ("table-location", "rest-catalog")],
+    [("vectors of version 3", "rest-catalog")],
     indirect=True,
 )
 def test_our_next_commit_replaces_what_spark_wrote(judged: JudgedTable) -> None:

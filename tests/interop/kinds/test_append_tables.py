@@ -195,7 +195,7 @@ def test_rows_deleted_while_their_file_is_compacted_stay_deleted(
     paimon_java: PaimonJava, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer = deleting_writer(paimon_java, tmp_path, bucket=1, **{"bucket-key": "k"}, **SOON)
-    writer.executor_of = CompactLater
+    writer.make_executor = CompactLater
     writer.restart()
     table, executor = writer.table, writer.executor
     assert isinstance(executor, CompactLater)

@@ -1,7 +1,8 @@
 """docs/reference/compatibility.md: what three implementations do with each kind of table.
 
 Each cell is what a step here did. REWRITE=1 writes the page of what ran; without it the page must
-say the same. A step that goes wrong is a failure, unless a library refuses the kind in words.
+say the same. A step that goes wrong is a failure, unless a library refuses the kind in words. A
+short run tries every third kind.
 """
 
 from __future__ import annotations
@@ -356,7 +357,9 @@ def test_the_page_says_what_each_engine_does(
     pypaimon: PyPaimonReader,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    pytestconfig: pytest.Config,
 ) -> None:
+    tries_all = rewriting() or pytestconfig.getoption("thorough")
     tried: dict[str, Tried] = {}
     refused: dict[str, str] = {}
     for number, kind in enumerate(EVERY_KIND):
@@ -379,6 +382,8 @@ def test_the_page_says_what_each_engine_does(
         path, crosses = tmp_path / "db.db" / f"a{len(tried)}", name in ACROSS
         tried[name] = Tried(paimon_java, path, options, has_key=crosses, crosses=crosses)
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # for the index of keys
+    if not tries_all:
+        tried = dict(list(tried.items())[::3])
     for tried_table in tried.values():
         tried_table.create()
         tried_table.run(pypaimon)
@@ -388,4 +393,7 @@ def test_the_page_says_what_each_engine_does(
     text = page(tried, refused)
     if rewriting():
         PAGE.write_text(text, encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == text, "REWRITE=1 writes it again"
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    missing_lines = [line for line in text.splitlines() if line not in lines]
+    assert not missing_lines, "REWRITE=1 writes the page again"
+    assert not tries_all or text.splitlines() == lines

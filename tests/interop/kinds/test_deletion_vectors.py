@@ -337,8 +337,8 @@ def test_java_expires_only_what_our_snapshots_do_not_need(
     assert len(table.snapshots.ids()) == 1
     assert_all_read(paimon_java, table, deleted_keys)
     entries = table.manifests.read_index_manifest(latest_of(table).index_manifest)
-    named = {entry.index_file.file_name for entry in entries}
-    assert {path.name for path in (location / "index").iterdir()} == named
+    index_file_names = {entry.index_file.file_name for entry in entries}
+    assert {path.name for path in (location / "index").iterdir()} == index_file_names
     manifests = {path.name for path in (location / "manifest").glob("index-manifest-*")}
     assert manifests == {latest_of(table).index_manifest}
 

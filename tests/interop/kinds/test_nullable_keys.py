@@ -30,7 +30,6 @@ from tests.support.jobs.table_writer import CompactInCaller, by_content, read_ro
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.judges.pypaimon_reader import PyPaimonReader
-from tests.support.suite.samples import sampled
 from tests.support.tables.small_table import Change, SmallTable, small_table
 from tests.support.tables.sound_table import sound_report
 
@@ -85,7 +84,7 @@ class Model:
         return kind, row
 
 
-@pytest.mark.parametrize("kind", sampled(KINDS, 2), ids="/".join)
+@pytest.mark.parametrize("kind", KINDS, ids="/".join)
 def test_each_kind_of_table_takes_null_as_a_key(
     tmp_path: Path, kind: tuple[str, str, str, str]
 ) -> None:

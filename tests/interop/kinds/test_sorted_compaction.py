@@ -14,7 +14,7 @@ from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.main import main
 from stream_app.app.job.sorted_compaction import sort_partitions
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
-from stream_app.model.files.compact_request import OrderStrategy, RowOrder
+from stream_app.model.files.row_order import OrderStrategy, RowOrder
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind

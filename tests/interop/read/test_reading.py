@@ -109,9 +109,11 @@ def assert_differences(
     keys = table.table.schema.primary_keys
     assert len(all_rows) == len(added) + len(removed)
     assert added == after - before
-    left = {key_of(row, keys) for row in normal_rows(table.read(snapshot=end).read_all())}
+    remaining_keys = {key_of(row, keys) for row in normal_rows(table.read(snapshot=end).read_all())}
     assert removed == {
-        text for row, text in with_text(table.read(snapshot=start)) if key_of(row, keys) not in left
+        text
+        for row, text in with_text(table.read(snapshot=start))
+        if key_of(row, keys) not in remaining_keys
     }
 
 

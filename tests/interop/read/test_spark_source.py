@@ -153,6 +153,7 @@ def test_system_tables_are_those_that_python_reads(
         assert [row[0] for row in rows] == table_rows.column(0).to_pylist(), name
 
 
+@pytest.mark.variant
 def test_filters_are_handed_down_in_a_session_with_that_setting(
     spark: SparkSession, source: SparkSession, tmp_path: Path
 ) -> None:
@@ -278,6 +279,7 @@ def test_each_change_comes_once_when_a_limited_query_fails_and_goes_on(
     ]
 
 
+@pytest.mark.variant
 def test_a_query_that_was_stopped_too_long_gets_an_error_with_what_is_left(
     source: SparkSession, paimon_java: PaimonJava, tmp_path: Path
 ) -> None:

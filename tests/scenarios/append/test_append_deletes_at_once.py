@@ -52,11 +52,11 @@ def test_deletes_beside_compactions(
             time.sleep(0.05)
 
     def delete() -> set[int]:
-        rng, gone = random.Random(seed), set()
+        rng, deleted_keys = random.Random(seed), set()
         while not all_written.is_set():
-            gone |= delete_some(table, rng)
+            deleted_keys |= delete_some(table, rng)
             time.sleep(0.02)
-        return gone
+        return deleted_keys
 
     with ThreadPoolExecutor(3) as threads:
         compacting, deleting = threads.submit(compact), threads.submit(delete)
@@ -65,10 +65,10 @@ def test_deletes_beside_compactions(
         finally:
             all_written.set()
         compacting.result()
-        gone = deleting.result()
+        deleted_keys = deleting.result()
     keys = sorted(row["k"] for row in read_rows(table))
-    expected = sorted(row["k"] for row in writer.model.rows() if row["k"] not in gone)
-    assert gone
+    expected = sorted(row["k"] for row in writer.model.rows() if row["k"] not in deleted_keys)
+    assert deleted_keys
     assert keys == expected
 
 

@@ -75,7 +75,7 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
         return compact(request)
 
     executor.submit = at_midnight  # type: ignore[method-assign]
-    follower = CompactFollower(table, executor_of=lambda _: executor)
+    follower = CompactFollower(table, make_executor=lambda _: executor)
     for _ in range(5):
         follower.step()
     assert files_by_partition(table) == {"dt=a": 1, "dt=b": 1}

@@ -31,7 +31,11 @@ UNAWARE: dict[str, Any] = {"bucket": -1}
 BUCKETED: dict[str, Any] = {"bucket": 2, "bucket-key": "k"}
 
 
-@pytest.mark.parametrize("options", [UNAWARE, BUCKETED], ids=["unaware", "buckets"])
+@pytest.mark.parametrize(
+    "options",
+    [UNAWARE, pytest.param(BUCKETED, marks=pytest.mark.variant)],
+    ids=["unaware", "buckets"],
+)
 def test_two_jobs_and_a_compactor_at_once(
     tmp_path: Path, seed: int, options: dict[str, Any]
 ) -> None:

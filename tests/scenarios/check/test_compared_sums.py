@@ -163,7 +163,7 @@ def test_a_recorded_comparison_stays_visible_in_later_snapshots(
     assert f"equal to {other_table.path}, snapshot 1, " in proven
     assert "s ago: 4 rows with checksum" in proven
     facts = table_facts(table.table, of_job=False)
-    assert (facts.proven_ms is not None, facts.proven_at) == (True, "snapshot 1")
+    assert (facts.proof_time_ms is not None, facts.proven_at) == (True, "snapshot 1")
     metrics = JobMetrics("db.t")
     watch = ProofWatch(StandingClock())
     watch.add(metrics, table.table)
@@ -172,7 +172,7 @@ def test_a_recorded_comparison_stays_visible_in_later_snapshots(
         "stream_app_proven_timestamp_seconds", {"table": "db.t"}
     )
     assert sample is not None, "the job has committed nothing since the proof"
-    assert round(1000 * sample) == facts.proven_ms
+    assert round(1000 * sample) == facts.proof_time_ms
 
 
 @dataclass

@@ -365,7 +365,7 @@ def test_consumers_and_tags_of_a_branch_are_its_own(tmp_path: Path) -> None:
 def test_a_consumer_that_is_silent_for_too_long_goes_by_itself(tmp_path: Path) -> None:
     table = a_table(tmp_path, consumer__expiration_time="1 h").table
     table.consumers.reset("search", 99)
-    last_seen = table.consumers.consumers()[0].modified_ms
+    last_seen = table.consumers.consumers()[0].modification_time_ms
     now = replace(table, clock=SteppingClock(last_seen))
     assert kinds_in(now) == {FindingKind.CONSUMER}
     later = replace(table, clock=SteppingClock(last_seen + 3_700_000))

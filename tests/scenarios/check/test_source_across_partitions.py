@@ -38,8 +38,8 @@ def test_rows_are_compared_by_key(
     if wrong:
         sent += [event("d", before=row(3, "a", 3)), event(after=row(9, "a", 9))]
     source, check = SourceConfig(), SourceCheck(table, str(tmp_path / "scratch"))
-    left = Omissions(table.location, format_named(source.format))
-    assert replay_source(check, [messages(*sent)], source, TableConfig(), left) == len(sent)
+    omissions = Omissions(table.location, format_named(source.format))
+    assert replay_source(check, [messages(*sent)], source, TableConfig(), omissions) == len(sent)
     latest = table.snapshots.latest()
     assert latest is not None
     findings = [finding.problem for finding in check.findings(latest)]

@@ -38,16 +38,16 @@ def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
     only = SingleTable(source=source, checkpoint=str(tmp_path / "c"), table=TableConfig())
     assert source_filter_of(only) == EVERY_SOURCE
     JobStateFile(checkpoint).update(JobState(source_tables={ONLY_TABLE: {"t": ["d.orders"]}}))
-    left = Omissions(small.table.location, format_named(source.format))
+    omissions = Omissions(small.table.location, format_named(source.format))
     check = SourceCheck(small.table, str(tmp_path / "scratch"))
     nameless = '{"op":"c","before":null,"after":{"k":7,"v":"x"}}'
     read = [
         messages(insert("orders", 1, "own"), insert("customers", 1, "their")),
         messages(nameless, topic="other"),
     ]
-    assert replay_source(check, read, source, TableConfig(), left, source_filter_of(only)) == 1
+    assert replay_source(check, read, source, TableConfig(), omissions, source_filter_of(only)) == 1
     latest = small.table.snapshots.latest()
     assert latest is not None
     assert list(check.findings(latest)) == []
-    count, first = left.bad_record_summary
+    count, first = omissions.bad_record_summary
     assert (count, "d.customers" in first) == (2, True), "backfill refuses, check tells"

@@ -29,10 +29,10 @@ def test_rows_before_a_truncate_are_not_a_loss(tmp_path: Path, cut: int) -> None
     sent = messages(insert(1, "gone"), insert(2, "gone"), event("t"), insert(2, "new"))
     later = messages(insert(3, "new"))
     source = SourceConfig(format_options={"truncate": "apply"})
-    left = Omissions(small.table.location, format_named(source.format))
+    omissions = Omissions(small.table.location, format_named(source.format))
     check = SourceCheck(small.table, str(tmp_path / "scratch"))
     read = [part for part in (sent.slice(0, cut), sent.slice(cut), later) if part.num_rows]
-    assert replay_source(check, read, source, TableConfig(), left) in (2, 3, 4)
+    assert replay_source(check, read, source, TableConfig(), omissions) in (2, 3, 4)
     latest = small.table.snapshots.latest()
     assert latest is not None
     assert list(check.findings(latest)) == []

@@ -87,12 +87,12 @@ def test_an_append_goes_on_top_of_the_commit_that_was_first(tmp_path: Path) -> N
     assert by_content(read_rows(table)) == by_content(
         [dict(row) for _, row in (*rows("mon"), *rows("tue", value="z"))]
     )
-    named = {
+    list_names = {
         name
         for snapshot in check_chain(table)
         for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list)
     }
-    assert files_on_disk(table, "manifest-list-") == named, "lost attempts leave nothing"
+    assert files_on_disk(table, "manifest-list-") == list_names, "lost attempts leave nothing"
     assert isinstance(ours.clock, WaitingClock)
     for wait, least in zip(ours.clock.waits, (0.01, 0.02, 0.04), strict=True):
         assert least <= wait <= least * 1.2

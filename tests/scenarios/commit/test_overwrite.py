@@ -56,11 +56,11 @@ class RivalFileIO(LocalFileIO):
 
     rival: TableWriter
     changes: Sequence[Change]
-    left: list[None]
+    rival_turns: list[None]
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        if self.left and Path(path).name.startswith("snapshot-"):
-            self.left.pop()
+        if self.rival_turns and Path(path).name.startswith("snapshot-"):
+            self.rival_turns.pop()
             self.rival.write(self.changes)
         return LocalFileIO.create_if_absent(self, path, data)
 
@@ -169,12 +169,12 @@ def test_an_overwrite_replaces_what_others_commit_meanwhile(tmp_path: Path, whol
     assert snapshot.snapshot_id == 4
     assert by_content(read_rows(table)) == rows(expected)
     check_chain(table)
-    named = {
+    list_names = {
         name
         for snapshot in check_chain(table)
         for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list)
     }
-    assert files_on_disk(table, "manifest-list-") == named, "lost attempts leave nothing"
+    assert files_on_disk(table, "manifest-list-") == list_names, "lost attempts leave nothing"
 
 
 def test_an_overwrite_that_loses_every_race_changes_nothing(tmp_path: Path) -> None:

@@ -75,8 +75,8 @@ def test_a_twin_with_the_same_checkpoint_does_not_write_an_epoch_again(tmp_path:
     original.commit(row(2, "b"))
     with pytest.raises(CommitConflictError, match="same checkpoint: it made snapshot 2 "):
         twin.committer.commit_epoch(1, changes)
-    left = {file.name for file in Path(original.path).rglob("data-*")}
-    assert left == {
+    file_names = {file.name for file in Path(original.path).rglob("data-*")}
+    assert file_names == {
         entry.file.file_name
         for entry in FileStoreScan(original.table).live(original.table.snapshots.latest())
     }, "files that no snapshot names are gone"

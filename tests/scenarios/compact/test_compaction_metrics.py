@@ -132,14 +132,14 @@ def test_ages_of_waiting_and_running_compactions(tmp_path: Path) -> None:
         writer.write(rows(epoch))
     clock.sleep(90)
     metrics = writer.commit.compaction_metrics()
-    assert (metrics.oldest_queued_s, metrics.oldest_running_s) == (90, 0)
+    assert (metrics.oldest_queued_age_s, metrics.oldest_running_age_s) == (90, 0)
     [(_, future)] = writer.executor.waiting
     future.set_running_or_notify_cancel()
     clock.sleep(5)
     metrics = writer.commit.compaction_metrics()
-    assert (metrics.oldest_queued_s, metrics.oldest_running_s) == (0, 95)
+    assert (metrics.oldest_queued_age_s, metrics.oldest_running_age_s) == (0, 95)
     writer.executor.run()
-    assert writer.commit.compaction_metrics().oldest_running_s == 0
+    assert writer.commit.compaction_metrics().oldest_running_age_s == 0
 
 
 def test_failures_are_counted(tmp_path: Path) -> None:

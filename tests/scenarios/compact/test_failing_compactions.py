@@ -48,7 +48,7 @@ def test_a_bucket_that_cannot_be_compacted_stops_the_job_at_the_stop_trigger(
     assert "no executor is left" in caplog.text
     assert read_rows(writer.table) == [row for _, row in rows(6)]
     # Once the cause is fixed, the job continues.
-    writer.executor_of = CompactInThreads
+    writer.make_executor = CompactInThreads
     writer.replay()
     writer.commit.compact_due()
     assert_table_is(writer)
@@ -122,7 +122,7 @@ def test_a_restarted_job_waits_before_it_adds_a_run_too_many(tmp_path: Path) -> 
         writer.restart()
         with pytest.raises(CompactionError, match="3 sorted runs"):
             writer.write(rows(epoch))
-    writer.executor_of = CompactInThreads
+    writer.make_executor = CompactInThreads
     writer.replay()
     assert max(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) <= 3
     writer.commit.compact_due()

@@ -38,9 +38,9 @@ def kinds(writer: TableWriter) -> Counter[CommitKind]:
     return Counter(snapshot.commit_kind for snapshot in check_chain(writer.table))
 
 
-@pytest.mark.parametrize(("gather_s", "least", "most"), [(0.0, 30, 40), (GATHER_S, 5, 10)])
+@pytest.mark.parametrize(("gather_wait_s", "least", "most"), [(0.0, 30, 40), (GATHER_S, 5, 10)])
 def test_epochs_take_along_what_has_finished(
-    tmp_path: Path, gather_s: float, least: int, most: int
+    tmp_path: Path, gather_wait_s: float, least: int, most: int
 ) -> None:
     writer, executor, clock = a_writer(tmp_path)
     for epoch in range(10):
@@ -48,7 +48,7 @@ def test_epochs_take_along_what_has_finished(
         for _ in range(10):
             clock.sleep(0.5)
             finish_one(executor)
-            writer.commit.commit_idle(gather_s)
+            writer.commit.commit_idle(gather_wait_s)
     counted = kinds(writer)
     assert counted[CommitKind.APPEND] == 10
     assert least <= counted[CommitKind.COMPACT] <= most

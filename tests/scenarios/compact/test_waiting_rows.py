@@ -113,7 +113,7 @@ def died(
     with contextlib.suppress(DiedError):
         writer.write(rows(0) if changes is None else changes)
     table.clock.sleep(60)
-    writer.executor_of = CompactInCaller
+    writer.make_executor = CompactInCaller
     writer.restart()
     return writer
 
@@ -172,12 +172,12 @@ def test_an_epoch_for_one_bucket_leaves_no_other_unseen(tmp_path: Path, kind: st
     for _ in range(2):
         writer.write(rows(0)[:1])
     live = FileStoreScan(table).live(table.snapshots.latest())
-    left = {
+    buckets = {
         bucket for _, bucket in waiting_buckets(live, table.visibility, table.options.num_levels)
     }
     [touched] = {change.bucket for change in write_changes(table, rows(0)[:1], 0)}
     by_option = {touched} if kind in BY_OPTION or "without" in kind else set()
-    assert left <= by_option
+    assert buckets <= by_option
 
 
 @pytest.mark.parametrize("kind", NOTHING_WAITS)

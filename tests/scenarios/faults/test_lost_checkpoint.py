@@ -173,9 +173,9 @@ def test_an_epoch_in_a_table_keeps_its_offsets_through_a_power_cut(
     offsets.write_text(text)
     committer = tables.started(runner, holds_tables=holds_tables)
     assert run(committer, tables, runner) is None
-    left = disk.found_after(tmp_path / "left")
-    assert (left / "events" / "snapshot" / "snapshot-1").exists()
-    assert (left / "checkpoint" / "offsets" / "0").read_text() == text
+    disk_folder = disk.found_after(tmp_path / "left")
+    assert (disk_folder / "events" / "snapshot" / "snapshot-1").exists()
+    assert (disk_folder / "checkpoint" / "offsets" / "0").read_text() == text
 
 
 @pytest.mark.parametrize("function", sorted(FUNCTION_COLUMNS))

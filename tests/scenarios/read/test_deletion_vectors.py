@@ -71,10 +71,10 @@ def entries_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestE
 
 def change_vectors(
     table: FileStoreTable, snapshot: Snapshot, bucket: BucketId = IN_A, *,
-    gone: Sequence[str] = (), deleted: dict[str, DeletionVector] | None = None,
+    deleted_names: Sequence[str] = (), deleted: dict[str, DeletionVector] | None = None,
 ) -> Snapshot:  # fmt: skip
     live = entries_of(table, snapshot)
-    changes = index_changes(table, live, bucket, deleted_names=gone, deleted_rows=deleted)
+    changes = index_changes(table, live, bucket, deleted_names=deleted_names, deleted_rows=deleted)
     return commit_changes(table, changes, snapshot)
 
 
@@ -103,7 +103,7 @@ def test_vectors_are_found_by_bucket_and_data_file(tmp_path: Path, bucket: str) 
 def test_a_compaction_takes_the_vectors_of_its_files_away(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
     before = with_four_vectors(table)
-    after = change_vectors(table, before, gone=["d1", "d9"])
+    after = change_vectors(table, before, deleted_names=["d1", "d9"])
     assert deletion_vectors(table, after) == {
         IN_A: {"d2": OTHER_ROWS, "d3": FAR_ROWS}, IN_B: {"d4": ROWS},
     }  # fmt: skip
@@ -115,9 +115,9 @@ def test_a_compaction_takes_the_vectors_of_its_files_away(tmp_path: Path) -> Non
 @pytest.mark.parametrize("bucket", ["-1", "1"])
 def test_without_vectors_nothing_is_left(tmp_path: Path, bucket: str) -> None:
     table = an_append_table(tmp_path, bucket=bucket)
-    snapshot = change_vectors(table, with_four_vectors(table), gone=["d1", "d2", "d3"])
+    snapshot = change_vectors(table, with_four_vectors(table), deleted_names=["d1", "d2", "d3"])
     assert deletion_vectors(table, snapshot) == {IN_B: {"d4": ROWS}}
-    snapshot = change_vectors(table, snapshot, IN_B, gone=["d4"])
+    snapshot = change_vectors(table, snapshot, IN_B, deleted_names=["d4"])
     assert entries_of(table, snapshot) == []
 
 
@@ -133,7 +133,7 @@ def test_a_delete_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
     before = with_four_vectors(table)
     names = sorted(path.name for path in Path(table.location).rglob("*"))
-    assert change_vectors(table, before, gone=["d9"]) == before
+    assert change_vectors(table, before, deleted_names=["d9"]) == before
     assert sorted(path.name for path in Path(table.location).rglob("*")) == names
 
 

@@ -153,7 +153,7 @@ def test_a_snapshot_that_is_gone_amid_a_range_is_reported(small: SmallTable) -> 
         came(small, 1, 5, scan_mode="delta")
 
 
-@pytest.mark.parametrize("vectors", ["false", "true"])
+@pytest.mark.parametrize("vectors", ["false", pytest.param("true", marks=pytest.mark.variant)])
 def test_differences_of_random_versions(tmp_path: Path, seed: int, vectors: str) -> None:
     """The old version with the differences is the new one; NaN and null are not differences."""
     noise = random.Random(seed)

@@ -185,7 +185,7 @@ def test_pruning_of_every_type_of_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("options", "problem"),
     [
         ({"merge-engine": "newest"}, "merge-engine = newest"),
         (
@@ -196,11 +196,11 @@ def test_pruning_of_every_type_of_key() -> None:
     ],
 )
 def test_the_reader_refuses_options_that_it_would_read_wrongly(
-    tmp_path: Path, options: dict[str, str], named: str
+    tmp_path: Path, options: dict[str, str], problem: str
 ) -> None:
     table = small_table(tmp_path / "t", "k INT, v STRING", ("k",)).table
     changed = replace(table, schema=replace(table.schema, options={"bucket": "1", **options}))
-    with pytest.raises(UnsupportedTableError, match=named):
+    with pytest.raises(UnsupportedTableError, match=problem):
         MergeRead(changed)
 
 

@@ -53,7 +53,7 @@ def test_snapshots_count_the_rows_that_the_table_has(
         recount(table, latest)
         assert latest.watermark == history.watermark, steps
     snapshots = check_chain(table)
-    named = {
+    list_names = {
         name
         for snapshot in snapshots
         for name in (
@@ -63,6 +63,6 @@ def test_snapshots_count_the_rows_that_the_table_has(
         )
         if name
     }
-    assert files_on_disk(table, "manifest-list-") == named
-    manifests = {meta.file_name for name in named for meta in table.manifests.read_list(name)}
-    assert files_on_disk(table, "manifest-") - named == manifests, "nothing is left behind"
+    assert files_on_disk(table, "manifest-list-") == list_names
+    manifests = {meta.file_name for name in list_names for meta in table.manifests.read_list(name)}
+    assert files_on_disk(table, "manifest-") - list_names == manifests, "nothing is left behind"

@@ -74,8 +74,8 @@ def test_each_start_mode_reads_a_version_or_nothing_and_then_changes(tmp_path: P
     assert all_of(small, stream_start("compacted-full")) == FULL_3 + CHANGES_4
     assert all_of(small, stream_start("from-snapshot", snapshot_id=2)) == CHANGES_2 + CHANGES_4
     assert all_of(small, stream_start("from-snapshot", snapshot_id=3)) == CHANGES_4
-    from_2 = stream_start("from-snapshot-full", snapshot_id=3)
-    assert all_of(small, from_2) == FULL_3 + CHANGES_4
+    full_from_3 = stream_start("from-snapshot-full", snapshot_id=3)
+    assert all_of(small, full_from_3) == FULL_3 + CHANGES_4
     at_2 = stream_start("from-timestamp", timestamp_ms=times[2])
     assert all_of(small, at_2) == CHANGES_2 + CHANGES_4
     behind_2 = stream_start("from-timestamp", timestamp_ms=times[2] + 1)

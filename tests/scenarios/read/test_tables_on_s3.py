@@ -55,7 +55,11 @@ KEYED = a_schema(
 APPENDED = a_schema("k INT, dt STRING, a STRING", (), **{"bucket": "-1", "ignore-delete": "true"})
 
 
-@pytest.mark.parametrize("schema", [KEYED, APPENDED], ids=["keyed", "appended"])
+@pytest.mark.parametrize(
+    "schema",
+    [KEYED, pytest.param(APPENDED, marks=pytest.mark.variant)],
+    ids=["keyed", "appended"],
+)
 def test_a_table_is_the_same_on_s3_and_on_a_disk(
     s3: S3Server, tmp_path: Path, seed: int, schema: TableSchema
 ) -> None:

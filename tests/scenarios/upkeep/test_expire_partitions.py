@@ -60,8 +60,8 @@ def test_a_null_beside_the_time_keeps_no_partition(tmp_path: Path) -> None:
     assert sorted(drop(small.table)) == [
         "dt=2025-12-01/region=__DEFAULT_PARTITION__", "dt=2025-12-01/region=eu",
     ]  # fmt: skip
-    left = sorted(str((row["dt"], row["region"])) for row in read_rows(small.table))
-    assert left == sorted(str(value) for value in values[2:])
+    partitions = sorted(str((row["dt"], row["region"])) for row in read_rows(small.table))
+    assert partitions == sorted(str(value) for value in values[2:])
 
 
 def test_a_job_goes_on_while_its_partitions_are_dropped(tmp_path: Path, seed: int) -> None:

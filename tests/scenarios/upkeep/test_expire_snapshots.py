@@ -53,19 +53,19 @@ def test_what_stays_reads_as_ever_and_nothing_is_left_over(
     tmp_path: Path, seed: int, kind: str
 ) -> None:
     history = a_history(tmp_path, kind, seed)
-    gone = 0
+    expired_count = 0
     for _ in range(9):
         history.step()
         history.protect()
         if history.rng.random() < 0.6:
             history.settle()
-            gone += expire(history.table, **history.config())
+            expired_count += expire(history.table, **history.config())
             history.check()
     assert findings_of(history.table) == []
     history.table.consumers.delete("c")
     history.settle()
-    gone += expire(history.table, num_max=1, num_min=1)
-    assert gone > 5
+    expired_count += expire(history.table, num_max=1, num_min=1)
+    assert expired_count > 5
     history.check()
     assert len(history.table.snapshots.ids()) == 1
     assert len(history.table.changelogs.ids()) == (3 if "kept" in kind else 0)
@@ -101,15 +101,15 @@ def test_after_a_crash_what_stays_is_right_and_the_next_expiry_finishes(
         with contextlib.suppress(InjectedError):  # a hint that cannot be written is not a failure
             expire(in_folder(table, folder, fault), **retention)
         assert fault.has_struck
-        left = in_folder(table, folder)
+        interrupted_table = in_folder(table, folder)
         latest = table.snapshots.latest_id()
         assert latest is not None
-        for name, snapshot in versions(left).items():
+        for name, snapshot in versions(interrupted_table).items():
             if name == "t" or int(name) > latest - 2:
-                assert rows_of(left, snapshot) == history.rows[name]
-        expire(left, **retention)
-        assert set(versions(left)) == {"t", str(latest - 1), str(latest)}
-        assert_files_are_those_that_are_named(left)
+                assert rows_of(interrupted_table, snapshot) == history.rows[name]
+        expire(interrupted_table, **retention)
+        assert set(versions(interrupted_table)) == {"t", str(latest - 1), str(latest)}
+        assert_files_are_those_that_are_named(interrupted_table)
         shutil.rmtree(folder)
 
 
@@ -187,7 +187,7 @@ def test_branches_expire_side_by_side_and_share_files(tmp_path: Path, seed: int,
     history.settle()
     make_branch(history.table, "b", history.table.snapshots.ids()[-1])
     branch = history.of_branch("b")
-    gone = dict.fromkeys(("", "b"), 0)
+    expired_counts = dict.fromkeys(("", "b"), 0)
     for _ in range(14):
         side = history.rng.choice((history, branch))
         side.step()
@@ -197,12 +197,12 @@ def test_branches_expire_side_by_side_and_share_files(tmp_path: Path, seed: int,
             side.remember()
         side.settle()
         if side.rng.random() < 0.6:
-            gone[side.table.branch] += expire(side.table, **side.config())
+            expired_counts[side.table.branch] += expire(side.table, **side.config())
         if side.rng.random() < 0.2 and (names := side.table.tags.names()):
             delete_tags(side.table, plan_tag_deletion(side.table, names[:1]))
         history.check()
         branch.check()
-    assert all(gone.values())
+    assert all(expired_counts.values())
     for side in (branch, history):
         expire(side.table, num_max=1, num_min=1)
     history.check()

@@ -47,11 +47,11 @@ class MeanwhileIO(LocalFileIO):
     """Something happens before the folders and files of versions are looked at for the n-th time.
 
     Attributes:
-        left: how many looks are left until then.
+        looks_left: how many looks are left until then.
     """
 
     happens: Callable[[], None]
-    left: list[int]
+    looks_left: list[int]
 
     def list_names(self, folder: str) -> list[str]:
         self._look()
@@ -63,8 +63,8 @@ class MeanwhileIO(LocalFileIO):
         return LocalFileIO.read_bytes(self, path)
 
     def _look(self) -> None:
-        self.left[0] -= 1
-        if self.left[0] == -1:
+        self.looks_left[0] -= 1
+        if self.looks_left[0] == -1:
             self.happens()
 
 
@@ -96,9 +96,9 @@ def test_the_removal_keeps_files_that_versions_name(tmp_path: Path, seed: int, k
     roll_back_to(table, snapshot=table.snapshots.ids()[0])
     if table.schema.partition_keys:
         Path(table.location, "p=7", "bucket-0").mkdir(parents=True)
-    left = litter(table) if not table.schema.partition_keys else set()
+    orphan_names = litter(table) if not table.schema.partition_keys else set()
     deleted = set(remove_orphans(table))
-    assert left <= deleted
+    assert orphan_names <= deleted
     history.check()
     assert files_on_disk(table) - files_that_are_named(table) <= files_that_later_changelogs_drop(
         table
@@ -211,7 +211,7 @@ def test_what_gets_another_name_while_names_are_read_stays(tmp_path: Path, kind:
 
         file_io = MeanwhileIO(meanwhile, [place])
         remove_orphans(replace(copied, file_io=file_io))
-        happened = file_io.left[0] < 0
+        happened = file_io.looks_left[0] < 0
         for name, snapshot in versions(copied).items():
             assert rows_of(copied, snapshot) == history.rows[name], (place, name)
         for number, texts in changes_of_all(copied).items():
@@ -235,8 +235,8 @@ def test_a_crash_leaves_work_for_the_next_time(tmp_path: Path) -> None:
         with contextlib.suppress(InjectedError):
             remove_orphans(in_folder(history.table, folder, fault))
         assert fault.has_struck
-        left = in_folder(history.table, folder)
-        remove_orphans(left)
-        assert files_on_disk(left) == files_that_are_named(left)
-        for name, snapshot in versions(left).items():
-            assert rows_of(left, snapshot) == history.rows[name]
+        interrupted_table = in_folder(history.table, folder)
+        remove_orphans(interrupted_table)
+        assert files_on_disk(interrupted_table) == files_that_are_named(interrupted_table)
+        for name, snapshot in versions(interrupted_table).items():
+            assert rows_of(interrupted_table, snapshot) == history.rows[name]

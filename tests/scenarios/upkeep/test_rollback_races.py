@@ -107,15 +107,15 @@ def test_the_numbers_are_taken_again_while_a_committer_is_held_up(story: FileSto
 
     for stop in stops_of(story, work):
         table = copy_of(story)
-        held = Actor(table, work)
-        held.run_to(stop)
+        committer = Actor(table, work)
+        committer.run_to(stop)
         roll_back_to(table)
         commit_as("new", table, 3)
         keys_before = keys_of(table)
-        held.finish()
-        assert isinstance(held.error, UNREADABLE | CheckpointError | CommitConflictError | None), (
-            held.error
-        )
+        committer.finish()
+        assert isinstance(
+            committer.error, UNREADABLE | CheckpointError | CommitConflictError | None
+        ), committer.error
         assert findings_of(table) == []
         # He was done before the table went back, or comes behind the others, or not at all.
         assert set(keys_of(table)) == set(keys_before)

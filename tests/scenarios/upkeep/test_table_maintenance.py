@@ -42,12 +42,12 @@ def test_no_more_goes_after_one_commit_than_the_limit_says(tmp_path: Path) -> No
     table = a_table(tmp_path, **KEEP_ONE, snapshot__expire__limit=3)
     write(table, 8)
     maintenance = TableMaintenance(table.table)
-    left = []
+    snapshot_counts = []
     for _ in range(3):
         maintenance.after_commit()
-        left.append(len(table.table.snapshots.ids()))
-    assert left[:2] == [left[0], left[0] - 3]
-    assert left[-1] == max(1, left[0] - 6)
+        snapshot_counts.append(len(table.table.snapshots.ids()))
+    assert snapshot_counts[:2] == [snapshot_counts[0], snapshot_counts[0] - 3]
+    assert snapshot_counts[-1] == max(1, snapshot_counts[0] - 6)
     assert maintenance.metrics().snapshots_expired > 5
 
 

@@ -69,7 +69,7 @@ def test_a_tag_beside_an_expiry_is_refused_or_reads_whole(story: Story, strides:
     """An actor runs to an operation, the other to one of its own, then the first to its end."""
     places = len(operations_of(story, expire_to)), len(operations_of(story, give_tag))
     assert places[0] > 40
-    seen: Counter[str] = Counter()
+    outcome_counts: Counter[str] = Counter()
     for first in (0, 1):
         for stop in filter(strides.has, range(places[first] + 1)):
             for other_stop in range(places[1 - first] + 1) if first == 0 else [None]:
@@ -79,9 +79,9 @@ def test_a_tag_beside_an_expiry_is_refused_or_reads_whole(story: Story, strides:
                 actors[1 - first].run_to(other_stop)
                 actors[first].finish()
                 actors[1 - first].finish()
-                seen[outcome_of(table, story, *actors)] += 1
+                outcome_counts[outcome_of(table, story, *actors)] += 1
     # At worst both give way; mostly one does, or none has to.
-    assert seen.keys() == {
+    assert outcome_counts.keys() == {
         "tagged, expired", "tagged, not expired", "refused, expired", "refused, not expired"
     }  # fmt: skip
 
@@ -98,7 +98,7 @@ def test_a_tag_is_refused_or_reads_whole_when_it_or_the_expiry_is_killed(
     story: Story, victim: str, outcomes: set[str], strides: Strides
 ) -> None:
     places = len(operations_of(story, expire_to)), len(operations_of(story, give_tag))
-    seen: Counter[str] = Counter()
+    outcome_counts: Counter[str] = Counter()
     for stop in filter(strides.has, range(places[0])):
         for other_stop in range(places[1]) if victim != "the expiry" else [None]:
             table = story.again()
@@ -113,8 +113,8 @@ def test_a_tag_is_refused_or_reads_whole_when_it_or_the_expiry_is_killed(
                 expirer.kill()
             expirer.finish()
             tagger.finish()
-            seen[outcome_of(table, story, expirer, tagger)] += 1
-    assert seen.keys() == outcomes
+            outcome_counts[outcome_of(table, story, expirer, tagger)] += 1
+    assert outcome_counts.keys() == outcomes
 
 
 def test_create_tag_dies_during_an_expiry_that_dies_later(story: Story) -> None:

@@ -104,17 +104,19 @@ def check_crashes(
         with contextlib.suppress(InjectedError):
             work(in_folder(table, copied, fault))
         assert fault.has_struck
-        left = in_folder(table, copied)
-        for name, snapshot in versions(left).items():
+        interrupted_table = in_folder(table, copied)
+        for name, snapshot in versions(interrupted_table).items():
             version_name = name if name in history.rows else f"t{name}"  # restored from its tag
-            assert rows_of(left, snapshot) == history.rows[version_name], (place, name)
-        assert files_that_are_named(left) <= files_on_disk(left)
+            assert rows_of(interrupted_table, snapshot) == history.rows[version_name], (place, name)
+        assert files_that_are_named(interrupted_table) <= files_on_disk(interrupted_table)
         # Otherwise a writer would take the next numbers until it met the old snapshots.
-        assert left.snapshots.latest_id() == left.snapshots.ids()[-1], place
+        assert interrupted_table.snapshots.latest_id() == interrupted_table.snapshots.ids()[-1], (
+            place
+        )
         with contextlib.suppress(UsageError) if again else contextlib.nullcontext():
-            work(left)
-        assert set(versions(left)) == expected
-        assert findings_of(left, quick=True) == []
+            work(interrupted_table)
+        assert set(versions(interrupted_table)) == expected
+        assert findings_of(interrupted_table, quick=True) == []
         shutil.rmtree(copied)
 
 

@@ -160,6 +160,8 @@ def applied(rows: Rows, table: FileStoreTable, start: int, end: int) -> Rows:
         (start, end), scan_mode="diff", row_kind=True
     )
     changes = reader.read_all().to_pylist()
-    gone = {(row["p"], row["id"]) for row in changes if row["rowkind"] == "-D"}
-    left = {place: v for place, v in rows.items() if place not in gone}
-    return left | {(row["p"], row["id"]): row["v"] for row in changes if row["rowkind"] != "-D"}
+    deleted_places = {(row["p"], row["id"]) for row in changes if row["rowkind"] == "-D"}
+    remaining_values = {place: v for place, v in rows.items() if place not in deleted_places}
+    return remaining_values | {
+        (row["p"], row["id"]): row["v"] for row in changes if row["rowkind"] != "-D"
+    }

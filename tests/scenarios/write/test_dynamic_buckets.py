@@ -59,8 +59,8 @@ def index_of(table: FileStoreTable) -> dict[int, set[int]]:
         bucket: set(table.hash_index_files.read(entry).tolist())
         for bucket, entry in buckets.items()
     }
-    seen = Counter(key_hash for hashes in hashes_of.values() for key_hash in hashes)
-    assert max(seen.values()) == 1
+    hash_counts = Counter(key_hash for hashes in hashes_of.values() for key_hash in hashes)
+    assert max(hash_counts.values()) == 1
     return hashes_of
 
 

@@ -103,9 +103,9 @@ def test_the_only_table_that_is_outdated_in_each_round_stops_its_job(tmp_path: P
 def filtered(committer: EpochCommitter[Parts]) -> None:
     """The second table takes only rows of which a condition on its number is true."""
     feed = committer.tables.feeds[1]
-    unfiltered = feed.pipeline_of
+    unfiltered = feed.make_pipeline
 
-    def pipeline_of(table: FileStoreTable) -> Pipeline:
+    def make_pipeline(table: FileStoreTable) -> Pipeline:
         decode = unfiltered(table)
         predicate = parse_predicate("n >= 0", table.schema.fields)
         step = FilterStep(
@@ -115,7 +115,7 @@ def filtered(committer: EpochCommitter[Parts]) -> None:
         )
         return decode.with_steps({StepPlace.FILTER_OF_ROWS: step})
 
-    feed.pipeline_of = pipeline_of
+    feed.make_pipeline = make_pipeline
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -286,11 +286,11 @@ class Second:
 
     def __init__(self, feed: TableFeed) -> None:
         self.feed, self.table_count = feed, 1
-        self.seen: list[pa.Table] = []
+        self.messages_seen: list[pa.Table] = []
         self.refused: list[tuple[int, list[str]]] = []
 
     def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
-        self.seen.append(messages)
+        self.messages_seen.append(messages)
         self.table_count = 2
         return NewcomerOutcome([self.feed], {}, {})
 
@@ -318,9 +318,9 @@ def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) ->
     committer.round_runner.newcomer_creator = second
     committer.round_runner.settings = committer.round_runner.settings.with_splitter(second)
     run(committer, tables, runner, 0)
-    [seen] = second.seen
-    assert seen.schema == MESSAGE_SCHEMA
-    assert seen.num_rows == 2
+    [messages] = second.messages_seen
+    assert messages.schema == MESSAGE_SCHEMA
+    assert messages.num_rows == 2
     # Told once, when all tables are known.
     assert second.refused == [(0, ["nobody takes 20", "nobody takes 9"])]
     assert snapshots(tables) == [1, 1]

@@ -123,8 +123,8 @@ def check_deletes_may_go(table: FileStoreTable, request: CompactRequest) -> None
     if not request.drops_deletes or not taken <= {(file.level, file.file_name) for file in live}:
         return  # decided before another writer changed the bucket: it will not be committed
     newest = max(file.max_sequence_number for file in request.unit.files)
-    left = [file for file in live if (file.level, file.file_name) not in taken]
-    assert all(file.min_sequence_number > newest for file in left)
+    remaining_files = [file for file in live if (file.level, file.file_name) not in taken]
+    assert all(file.min_sequence_number > newest for file in remaining_files)
 
 
 class Job(RuleBasedStateMachine):
@@ -276,8 +276,8 @@ class Job(RuleBasedStateMachine):
         self.the_table_is_what_was_written()
         self.levels_are_right()
         check_chain(self.table)
-        named = files_that_snapshots_name(self.table)
-        assert named <= files_on_disk(self.table, "data-") <= named | self.left_behind
+        named_files = files_that_snapshots_name(self.table)
+        assert named_files <= files_on_disk(self.table, "data-") <= named_files | self.left_behind
         self.folder.cleanup()
 
     def rows_of(self, changes: list[tuple[str, int]]) -> list[tuple[str, dict[str, int]]]:

@@ -147,11 +147,11 @@ def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Pat
     job = a_job(tmp_path, rules=None, num_sorted_run__compaction_trigger=2)
     executors: list[CompactInThreads] = []
 
-    def executor_of(table: FileStoreTable) -> CompactInThreads:
+    def make_executor(table: FileStoreTable) -> CompactInThreads:
         executors.append(CompactInThreads(table))
         return executors[-1]
 
-    job.executor_of = executor_of
+    job.make_executor = make_executor
     committer = job.started()
     for number in range(2):
         job.run(committer, plain({"k": number, "v": "old"}))

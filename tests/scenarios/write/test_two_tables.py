@@ -227,7 +227,7 @@ def test_a_task_that_fails_leaves_nothing_in_any_table(tmp_path: Path) -> None:
 
 def unnamed(tables: TwoTables) -> set[str]:
     """Data files on the disk that no snapshot names."""
-    named = {
+    named_files = {
         entry.file.file_name
         for table in tables.tables
         for snapshot in table.snapshots.backwards()
@@ -237,4 +237,4 @@ def unnamed(tables: TwoTables) -> set[str]:
         )
         for entry in entries
     }
-    return {path.name for path in tables.data_files()} - named
+    return {path.name for path in tables.data_files()} - named_files

@@ -54,7 +54,7 @@ class ToastJob:
 
     folder: Path
     options: dict[str, Any] = field(default_factory=dict)
-    executor_of: type[CompactHere] | type[CompactLater] = CompactHere
+    make_executor: type[CompactHere] | type[CompactLater] = CompactHere
     columns: str = COLUMNS
     executors: list[CompactExecutor] = field(default_factory=list)
     epochs: list[list[bytes]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class ToastJob:
         feed = TableFeed(
             name="t",
             table_job=TableJob(self.table, self._executor),
-            pipeline_of=_pipeline_of,
+            make_pipeline=_pipeline_of,
             quarantine_writer=QuarantineWriter(
                 JobFolder(str(self.folder / "bad"), self.table.file_io), None
             ),
@@ -91,7 +91,7 @@ class ToastJob:
         )
 
     def _executor(self, table: FileStoreTable) -> CompactExecutor:
-        self.executors.append(self.executor_of(table))
+        self.executors.append(self.make_executor(table))
         return self.executors[-1]
 
     def _checkpoint(self) -> JobFolder:
@@ -176,10 +176,12 @@ def test_a_value_of_an_earlier_epoch_and_of_the_same_one(tmp_path: Path) -> None
 
 def test_columns_of_the_table_may_have_the_names_of_the_marks(tmp_path: Path) -> None:
     job = ToastJob(tmp_path, columns=f"{COLUMNS}, _UNCHANGED INT, _MESSAGE INT")
-    named = {"_UNCHANGED": 1, "_MESSAGE": 2}
+    reserved_values = {"_UNCHANGED": 1, "_MESSAGE": 2}
     for op, row in (("c", a_row(1, "one", 0)), ("u", a_row(1, TOASTED, 5))):
-        job.run(json.dumps({"before": None, "after": {**row, **named}, "op": op}).encode())
-    assert job.rows() == by_content([{**a_row(1, "one", 5), **named}])
+        job.run(
+            json.dumps({"before": None, "after": {**row, **reserved_values}, "op": op}).encode()
+        )
+    assert job.rows() == by_content([{**a_row(1, "one", 5), **reserved_values}])
 
 
 def test_the_changelog_has_whole_new_rows_and_no_old_ones(tmp_path: Path) -> None:
@@ -242,8 +244,8 @@ def test_random_changes_beside_compactions_end_in_the_rows_of_the_source(
     With deletion vectors each epoch waits for its own: rows can be read when they are compacted.
     """
     options = {"num_sorted_run__compaction_trigger": 3, "deletion_vectors__enabled": by_vectors}
-    executor_of = CompactHere if by_vectors else CompactLater
-    job = ToastJob(tmp_path, options, executor_of=executor_of)
+    make_executor = CompactHere if by_vectors else CompactLater
+    job = ToastJob(tmp_path, options, make_executor=make_executor)
     random = np.random.default_rng(seed)
     source: dict[int, dict[str, Any]] = {}
     for epoch in range(12):

@@ -24,7 +24,6 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.table_writer import CompactInCaller, read_rows
-from tests.support.suite.samples import sampled
 from tests.support.tables.function_columns import FUNCTION_COLUMNS, NEEDED_OPTIONS
 from tests.support.tables.small_table import KINDS, Change, SmallTable, small_table
 
@@ -125,7 +124,7 @@ def is_refused(table: FileStoreTable, change: Change) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", sampled(CASES, 3))
+@pytest.mark.parametrize("name", CASES)
 def test_what_is_committed_can_be_read_and_compacted(tmp_path: Path, name: str) -> None:
     case = CASES[name]
     small = case.table(tmp_path)

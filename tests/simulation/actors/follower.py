@@ -87,12 +87,12 @@ class Follower:
         process = self.world.process(CONSUMER)
         table = seen_by(self.table, self.world, process)
         self._run = _Run(self.progress(), bool(holding_rollbacks(self._seen())))
-        left = [0 if to_the_end else rng.randrange(LOOKS)]
+        looks_left = [0 if to_the_end else rng.randrange(LOOKS)]
         abandoned, steps = (0.0, 100) if to_the_end else (ABANDONED, rng.choice(STEPS))
 
         def stopped() -> bool:
-            left[0] -= 1
-            return left[0] < 0
+            looks_left[0] -= 1
+            return looks_left[0] < 0
 
         how = FollowSettings(start=self._start(), follow=True, consumer_id=CONSUMER)
         following = ChangelogFollow(StreamRead(table), how, stopped)
@@ -133,10 +133,10 @@ class Follower:
             may_be_cut: an expiry ran beside the run.
             goes_back: a rollback did.
         """
-        gone = UsageError | CorruptFileError | FileNotFoundError
-        if goes_back and isinstance(error, gone | CheckpointError):
+        expiry_errors = UsageError | CorruptFileError | FileNotFoundError
+        if goes_back and isinstance(error, expiry_errors | CheckpointError):
             return True
-        if self._run is None or not isinstance(error, gone):
+        if self._run is None or not isinstance(error, expiry_errors):
             return False
         if self._run.progress is None:
             return may_be_cut or self._run.is_refused
@@ -213,7 +213,7 @@ class Follower:
         is_full = self._start().mode is StartMode.LATEST_FULL
         if earliest is None or is_full:
             start = min([*run.taken, after])
-            nothing = earliest is None or not oracle.time.seen[start - 1]
+            nothing = earliest is None or not oracle.time.visible_rows[start - 1]
             demand(nothing, f"no rows of {start - 1} came first")
             return start
         return max(self.first, earliest)
@@ -228,8 +228,16 @@ class Follower:
         for number, changes in run.taken.items():
             if number == run.base:
                 rows = _first_rows(oracle, changes)
-                is_old = rows == Counter(old.seen[number]) if number < len(old.seen) else False
-                is_new = rows == Counter(new.seen[number]) if number < len(new.seen) else False
+                is_old = (
+                    rows == Counter(old.visible_rows[number])
+                    if number < len(old.visible_rows)
+                    else False
+                )
+                is_new = (
+                    rows == Counter(new.visible_rows[number])
+                    if number < len(new.visible_rows)
+                    else False
+                )
             else:
                 grouped = oracle.by_key(changes)
                 is_old, is_new = (
@@ -247,7 +255,9 @@ class Follower:
         if self.base is not None:
             last = len(oracle.time.rows) - 1
             rows = oracle.replayed(self.base, {n: self.taken.get(n, []) for n in range(last + 1)})
-            demand(rows == oracle.time.seen[last], f"followed from {self.base}, another table")
+            demand(
+                rows == oracle.time.visible_rows[last], f"followed from {self.base}, another table"
+            )
 
     def _start(self) -> StreamStart:
         if self.table.options[SCAN_MODE] == "latest-full":
@@ -268,7 +278,7 @@ class Follower:
         if run.base is None:
             return None
         rows = _first_rows(oracle, run.taken.pop(run.base))
-        demand(rows == Counter(oracle.time.seen[run.base]), f"rows of snapshot {run.base}")
+        demand(rows == Counter(oracle.time.visible_rows[run.base]), f"rows of snapshot {run.base}")
         return run.base + 1
 
 

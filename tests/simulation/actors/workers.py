@@ -33,8 +33,8 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, table_write
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.table_write import TableWrite
 from tests.simulation.faults import InjectedError
 from tests.simulation.model.merging import has_nulls, kinds_of, whole_again

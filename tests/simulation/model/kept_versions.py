@@ -62,7 +62,7 @@ class KeptVersions:
             demand(
                 number in (None, tagged_id), f"tag {name} of snapshot {number} names {tagged_id}"
             )
-        held = {
+        protected_snapshots = {
             snapshot.snapshot_id: snapshot
             for name, snapshot in tags.items()
             # A tagger that died may leave a tag that holds nothing until the next expiry.
@@ -70,7 +70,7 @@ class KeptVersions:
         }
         for name, snapshot in tags.items():
             demand(is_alive(snapshot), f"tag {name} is of a version that a rollback took away")
-        for snapshot in held.values():
+        for snapshot in protected_snapshots.values():
             check_rows(snapshot, MergeRead(table))
         if not can_be_followed(table.schema.options):
             return

@@ -70,7 +70,7 @@ class Oracle:
     cut: int = 0
     others: Others = field(default_factory=Others)
     kept_versions: KeptVersions = field(default_factory=KeptVersions)
-    seen: dict[tuple[str, int], int] = field(default_factory=dict)
+    snapshot_ids: dict[tuple[str, int], int] = field(default_factory=dict)
     rules: Rules = field(init=False)
     time: Timeline = field(init=False)
     checked: list[int] = field(default_factory=list)
@@ -114,7 +114,9 @@ class Oracle:
             self.check_rows(new[-1], MergeRead(table))
         for job in self.jobs.values():
             for epoch in range(0 if job.is_cut else job.finished + 1):
-                demand((job.user, epoch) in self.seen, f"epoch {epoch} of {job.user} is lost")
+                demand(
+                    (job.user, epoch) in self.snapshot_ids, f"epoch {epoch} of {job.user} is lost"
+                )
 
     def look_at_all(self, table: FileStoreTable) -> None:
         """Look as `look` does, and at all files of older snapshots again; all jobs are drained."""
@@ -127,12 +129,12 @@ class Oracle:
         for number in table.snapshots.ids()[slice(None) if all_of_them else slice(-1, None)]:
             self.check_rows(table.snapshots.snapshot(number), MergeRead(table))
         self._check_tools()
-        sizes, named = files_of(table), named_files(remembering)
-        gone = {name for name, size in named.items() if sizes.get(name) != size}
-        demand(not gone, f"files that snapshots name are gone or cut: {sorted(gone)}")
+        sizes, named_sizes = files_of(table), named_files(remembering)
+        lost_names = {name for name, size in named_sizes.items() if sizes.get(name) != size}
+        demand(not lost_names, f"files that snapshots name are gone or cut: {sorted(lost_names)}")
         for job in self.jobs.values():
             expected = range(len(job.epochs))
-            epochs = [epoch for user, epoch in self.seen if user == job.user]
+            epochs = [epoch for user, epoch in self.snapshot_ids if user == job.user]
             demand(epochs == list(expected), f"{job.user} wrote {expected}, the table has {epochs}")
 
     def _check_tools(self) -> None:
@@ -222,11 +224,13 @@ class Oracle:
             del self.checked[last:]
             self._state = self.time.states[-1].copy()
             self._taken_away = {n: goes for n, goes in self._taken_away.items() if n <= last}
-            self.seen = {epoch: number for epoch, number in self.seen.items() if number <= last}
+            self.snapshot_ids = {
+                epoch: number for epoch, number in self.snapshot_ids.items() if number <= last
+            }
             self.kept_versions.roll_back_to(last)
             for job in self.jobs.values():
                 epochs = range(job.finished + 1)
-                job.is_cut |= any((job.user, epoch) not in self.seen for epoch in epochs)
+                job.is_cut |= any((job.user, epoch) not in self.snapshot_ids for epoch in epochs)
                 job.may_be_stopped = True
         if ids and ids[0] == target:
             # Written again from its tag, perhaps without a changelog that has expired.
@@ -243,14 +247,14 @@ class Oracle:
                 changes = self._lift(snapshot)
             case CommitKind.OVERWRITE:
                 self._overwrite(snapshot)
-        before = self.time.seen[-1]
+        before = self.time.visible_rows[-1]
         self.time.lists.append(snapshot.delta_manifest_list)
         self.time.rows.append(self._state.rows())
         self.time.changes.append(changes)
-        self.time.seen.append(self._state.seen())
+        self.time.visible_rows.append(self._state.seen())
         self.time.states.append(self._state.copy())
         self._by_delta[snapshot.delta_manifest_list] = self.time.rows[-1], changes
-        check_row_sum(self.table, snapshot, self.time.seen[-1])
+        check_row_sum(self.table, snapshot, self.time.visible_rows[-1])
         if self.table.options.writes_changelog:
             self._check_changelog(snapshot, changes, before)
 
@@ -274,8 +278,10 @@ class Oracle:
         """Rows go, or a partition gets another number of buckets and keeps its rows."""
         entries = FileStoreScan(self.table).delta(snapshot)
         came = [entry for entry in entries if entry.kind is FileKind.ADD]
-        gone = [entry for entry in entries if entry.kind is FileKind.DELETE]
-        before, after = ({entry.total_buckets for entry in those} for those in (gone, came))
+        removed_entries = [entry for entry in entries if entry.kind is FileKind.DELETE]
+        before, after = (
+            {entry.total_buckets for entry in those} for those in (removed_entries, came)
+        )
         if not came or before & after:
             goes = self.others.takes_away(snapshot)
             self._taken_away[snapshot.snapshot_id] = goes
@@ -290,7 +296,7 @@ class Oracle:
             for entry in came
             for file in [entry.file]
         ]  # fmt: skip
-        self._state.rescale([entry.file for entry in gone], split)
+        self._state.rescale([entry.file for entry in removed_entries], split)
 
     def _keys_of(self, entries: Iterable[ManifestEntry]) -> dict[str, set[Row]]:
         """The keys of each file."""
@@ -314,7 +320,7 @@ class Oracle:
             added = [entry for entry in entries if entry.kind is FileKind.ADD]
             changes = self._state.move(waited, self._keys_of(added))
             return changes if self.rules.telling is Telling.INPUT else []
-        gone = {
+        bucket_of_file = {
             entry.file.file_name: (entry.partition, entry.bucket)
             for entry in entries
             if entry.kind is FileKind.DELETE and entry.file.level == 0
@@ -327,11 +333,11 @@ class Oracle:
                 for entry in scan.live(snapshot)
                 if 0 < entry.file.level < highest
             }
-        return self._state.lift(gone, lambda bucket: bucket not in between)
+        return self._state.lift(bucket_of_file, lambda bucket: bucket not in between)
 
     def replayed(self, base: int, changes: Mapping[int, list[Change]]) -> Rows:
         """The newest rows of a follower that began with a version."""
-        rows = self.time.seen[base]
+        rows = self.time.visible_rows[base]
         for number in range(base + 1, len(self.time.rows)):
             if number in self._taken_away:  # which followers do not see
                 goes = self._taken_away[number]
@@ -347,14 +353,14 @@ class Oracle:
     def _claim(self, snapshot: Snapshot) -> list[Change]:
         user, epoch = snapshot.commit_user, snapshot.commit_identifier
         where = f"snapshot {snapshot.snapshot_id}"
-        demand((user, epoch) not in self.seen, f"{where} has epoch {epoch} of {user} again")
+        demand((user, epoch) not in self.snapshot_ids, f"{where} has epoch {epoch} of {user} again")
         plans = [job.plans[user] for job in self.jobs.values() if user in job.plans]
         demand(bool(plans), f"{where} is of the unknown user {user}")
         [epochs] = plans
         demand(epoch < len(epochs), f"{where} has epoch {epoch} of {user}, never planned")
-        behind = epoch == 0 or (user, epoch - 1) in self.seen
+        behind = epoch == 0 or (user, epoch - 1) in self.snapshot_ids
         demand(behind, f"{where} has epoch {epoch} of {user}, and the one before is not there")
-        self.seen[user, epoch] = snapshot.snapshot_id
+        self.snapshot_ids[user, epoch] = snapshot.snapshot_id
         return epochs[epoch]
 
     def _check_changelog(self, snapshot: Snapshot, changes: list[Change], before: Rows) -> None:
@@ -369,7 +375,9 @@ class Oracle:
         demand(same, f"changelog of snapshot {number}: {changelog_rows} instead of {changes}")
         if snapshot.commit_kind is not CommitKind.OVERWRITE:
             rows = replayed(self.rules, before, changelog_rows)
-            demand(rows == self.time.seen[-1], f"replayed up to {number}, it is another table")
+            demand(
+                rows == self.time.visible_rows[-1], f"replayed up to {number}, it is another table"
+            )
 
     def by_key(self, changes: Iterable[Change]) -> dict[Row, list[Change]]:
         """Changes of each key of the table, in their order."""

@@ -16,8 +16,8 @@ from tests.simulation.model.promises import demand
 from tests.simulation.model.state import COLUMNS, Row
 
 
-def check_row_sum(table: FileStoreTable, snapshot: Snapshot, seen: Iterable[Row]) -> None:
-    """See that the checksum, if the snapshot has one of all rows, is that of `seen`.
+def check_row_sum(table: FileStoreTable, snapshot: Snapshot, visible_rows: Iterable[Row]) -> None:
+    """See that the checksum, if the snapshot has one of all rows, is that of `visible_rows`.
 
     Not in tables with a changelog of the input: images of these jobs are not the rows before, as
     those of a database would be.
@@ -28,7 +28,7 @@ def check_row_sum(table: FileStoreTable, snapshot: Snapshot, seen: Iterable[Row]
     if record is None or not record.is_whole:
         return
     fields = table.schema.fields
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in seen]
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in visible_rows]
     batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(fields.project(COLUMNS)))
     demand(
         sum_of_rows(batch, tuple(enumerate(fields))) == record.total,

@@ -88,14 +88,14 @@ class SplitFile:
     keys: set[Row]
     numbers: tuple[int, int]
 
-    def is_of(self, name: str, gone: Sequence[DataFileMeta]) -> bool:
+    def is_of(self, name: str, removed_files: Sequence[DataFileMeta]) -> bool:
         """Return whether the rows are of this file of level 0, which the rescale has removed."""
         return any(
             file.file_name == name
             and self.level == 0
             and file.min_sequence_number <= self.numbers[0]
             and self.numbers[1] <= file.max_sequence_number
-            for file in gone
+            for file in removed_files
         )
 
 
@@ -180,25 +180,25 @@ class State:
         """An epoch came in, whose rows have no buckets yet; these are its files."""
         self.postponed.append((frozenset(files), list(changes)))
 
-    def move(self, gone: Set[str], files: Mapping[str, set[Row]]) -> list[Change]:
+    def move(self, waiting_names: Set[str], files: Mapping[str, set[Row]]) -> list[Change]:
         """Whole epochs got their buckets; their changes.
 
         Args:
-            gone: files that have waited.
+            waiting_names: files that have waited.
             files: the data files that their rows are in, with the keys of each.
         """
-        moved = [changes for names, changes in self.postponed if names & gone]
-        self.postponed = [epoch for epoch in self.postponed if not epoch[0] & gone]
+        moved = [changes for names, changes in self.postponed if names & waiting_names]
+        self.postponed = [epoch for epoch in self.postponed if not epoch[0] & waiting_names]
         changes = [change for epoch in moved for change in epoch]
         self.flush(changes, files)
         return changes
 
-    def rescale(self, gone: Sequence[DataFileMeta], came: Sequence[SplitFile]) -> None:
+    def rescale(self, removed_files: Sequence[DataFileMeta], came: Sequence[SplitFile]) -> None:
         """Files of a partition were split into those of other buckets; no row changes."""
         level0: dict[str, list[Change]] = {}
         for old in self.level0:
             keys = {self._key(row) for _, row in self.level0[old]}
-            parts = [file for file in came if file.keys <= keys and file.is_of(old, gone)]
+            parts = [file for file in came if file.keys <= keys and file.is_of(old, removed_files)]
             if not parts:
                 level0[old] = self.level0[old]
             for part in parts:
@@ -220,9 +220,14 @@ class State:
             whole: whether a bucket is compacted whole: nothing of it lies between level 0 and the
                 highest one.
         """
-        gone = {name: self.level0.pop(name) for name in list(self.level0) if name in files}
-        before, changes = self.above, [change for file in gone.values() for change in file]
-        bucket_of = {self._key(row): files[name] for name, file in gone.items() for _, row in file}
+        changes_of_file = {
+            name: self.level0.pop(name) for name in list(self.level0) if name in files
+        }
+        before = self.above
+        changes = [change for file in changes_of_file.values() for change in file]
+        bucket_of = {
+            self._key(row): files[name] for name, file in changes_of_file.items() for _, row in file
+        }
         self.above = applied(self.rules, before, changes)
         if self.rules.telling is Telling.LIFTED:
             net_changes = self._differences(bucket_of, before)

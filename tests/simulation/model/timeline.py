@@ -49,21 +49,21 @@ class Timeline:
         lists: their delta lists, which no other version has.
         rows: what each of them has.
         changes: the changes that a follower gets of each.
-        seen: the rows of a follower up to it.
+        visible_rows: the rows of a follower up to it.
         states: all that is known of it.
     """
 
     lists: list[str]
     rows: list[Rows]
     changes: list[list[Change]]
-    seen: list[Rows]
+    visible_rows: list[Rows]
     states: list[State]
 
     def up_to(self, number: int) -> Timeline:
         """Its beginning."""
         end = number + 1
         return Timeline(
-            self.lists[:end], self.rows[:end], self.changes[:end], self.seen[:end],
+            self.lists[:end], self.rows[:end], self.changes[:end], self.visible_rows[:end],
             self.states[:end],
         )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Both readers of Kafka behind one function, for tests that hold them to the same.
 
-A reader is `Reader`: ranges in, the messages of the ranges out.
+A `Reader` takes ranges, and returns the messages in these ranges.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.librdkafka import library
+from stream_app.kafka.librdkafka import load_librdkafka
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import ReaderSettings, reader_of_process
 from stream_app.spark.stream.kafka_source import CLIENT_DEFAULTS
@@ -46,7 +46,7 @@ def settings_for(
     timeout_s: float = TIMEOUT_S,
 ) -> ReaderSettings:
     """Of the native reader, with times for tests."""
-    client = client_options(bootstrap, options or {}, library().features)
+    client = client_options(bootstrap, options or {}, load_librdkafka().features)
     assert not client.problems
     return ReaderSettings(
         client_settings=tuple(sorted(client.options.items())),

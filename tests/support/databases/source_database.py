@@ -49,7 +49,7 @@ class Database:
             job_tables=self.job_tables,
             state_file=JobStateFile(self.checkpoint),
             clock=StandingClock(),
-            feed_of=self._feed,
+            make_feed=self._feed,
             write_unassigned=lambda *arguments: self.aside.append(arguments),
         )
 
@@ -57,7 +57,7 @@ class Database:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
-            pipeline_of=lambda seen: job_pipeline(self.job_tables, seen),
+            make_pipeline=lambda latest_table: job_pipeline(self.job_tables, latest_table),
             quarantine_writer=QuarantineWriter(None, 0),
             listener=Reports(),
         )

@@ -59,17 +59,17 @@ def _add_link(tar: tarfile.TarFile, name: str, target: Path) -> None:
 
 def _packages(name: str) -> set[str]:
     """Names in site-packages of all that a distribution depends on."""
-    seen, packages, left = set(_OMITTED), set[str](), [name]
-    while left:
-        name = left.pop()
-        if name in seen:
+    seen_names, packages, remaining_names = set(_OMITTED), set[str](), [name]
+    while remaining_names:
+        name = remaining_names.pop()
+        if name in seen_names:
             continue
-        seen.add(name)
+        seen_names.add(name)
         try:
             package = distribution(name)
         except PackageNotFoundError:  # of another Python, or of another system
             continue
-        left += _requirements(package)
+        remaining_names += _requirements(package)
         if name != "stream_app":
             packages |= {path.parts[0] for path in package.files or () if ".." not in path.parts}
     return packages - {"__pycache__"}

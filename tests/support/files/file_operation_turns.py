@@ -33,9 +33,9 @@ class GatedFileIO:
         if name not in _OPERATIONS:
             return method
 
-        def gated(*arguments: Any, **named: Any) -> Any:
+        def gated(*arguments: Any, **keywords: Any) -> Any:
             self._gate(name)
-            return method(*arguments, **named)
+            return method(*arguments, **keywords)
 
         return gated
 

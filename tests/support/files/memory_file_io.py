@@ -25,7 +25,7 @@ class _File:
 
     data: bytearray | bytes
     synced: bytes | None
-    modified_ms: int
+    modification_time_ms: int
 
 
 def _nothing(path: str, size: int) -> None:
@@ -83,13 +83,13 @@ class MemoryFileIO:
                 if path not in self._files and is_back(path):
                     files._put(path, deleted, is_synced=True)
             for path, file in self._files.items():
-                left = file.synced
-                if left is None or left != file.data:
+                content = file.synced
+                if content is None or content != file.data:
                     count = surviving(path, len(file.data))
-                    left = left if count is None else bytes(file.data[:count])
-                if left is not None:
-                    files._put(path, left, is_synced=True)
-                    files._files[path].modified_ms = file.modified_ms
+                    content = content if count is None else bytes(file.data[:count])
+                if content is not None:
+                    files._put(path, content, is_synced=True)
+                    files._files[path].modification_time_ms = file.modification_time_ms
         return files
 
     def check_atomic_create(self, folder: str) -> None:
@@ -206,7 +206,7 @@ class MemoryFileIO:
         file = self._files.get(f"{folder}/{name}")
         if file is None:
             return FileStatus(name, 0, 0, True)
-        return FileStatus(name, len(file.data), file.modified_ms, False)
+        return FileStatus(name, len(file.data), file.modification_time_ms, False)
 
 
 class _Output(io.RawIOBase):
@@ -222,7 +222,7 @@ class _Output(io.RawIOBase):
         with self._files._lock:
             assert isinstance(self._file.data, bytearray)
             self._file.data += data
-            self._file.modified_ms = self._files.clock.now_ms()
+            self._file.modification_time_ms = self._files.clock.now_ms()
         return len(data)
 
     def tell(self) -> int:

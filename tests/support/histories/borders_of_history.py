@@ -78,9 +78,9 @@ class Topics:
             for partition in range(last):
                 sent_counts.setdefault((topic, partition), 0)
         for place, count in sent_counts.items():
-            seen = self.visible.get(place, 0)
+            visible_count = self.visible.get(place, 0)
             is_prompt = at_once or self.random.random() < 0.6
-            self.visible[place] = count if is_prompt else self.random.randint(seen, count)
+            self.visible[place] = count if is_prompt else self.random.randint(visible_count, count)
 
     def newest(self) -> Offsets:
         """The ends that brokers show."""

@@ -145,8 +145,8 @@ def newest(rows: Iterable[Row], shape: Shape) -> dict[tuple[Any, ...], Row]:
     state: dict[tuple[Any, ...], Row] = {}
     key = key_in(shape)
     for row in rows:
-        held = state.get(key(row))
-        if held is None or age(row) > age(held):
+        newest_row = state.get(key(row))
+        if newest_row is None or age(row) > age(newest_row):
             state[key(row)] = row
     return state
 

@@ -71,7 +71,7 @@ class IcebergHistory:
 
     Attributes:
         rest_uri: of an Iceberg REST catalog that gets each version; None: there is none.
-        seen: rows that Iceberg's readers must see in a snapshot, by its number.
+        visible_rows: rows that Iceberg's readers must see in a snapshot, by its number.
         steps: names of what has happened.
     """
 
@@ -80,7 +80,7 @@ class IcebergHistory:
     kind: str
     rng: random.Random
     rest_uri: str | None = None
-    seen: dict[int, list[str]] = field(default_factory=dict)
+    visible_rows: dict[int, list[str]] = field(default_factory=dict)
     steps: list[str] = field(default_factory=list)
     _small: SmallTable = field(init=False)
     _changes: RandomChanges = field(init=False)
@@ -196,7 +196,7 @@ class IcebergHistory:
         self._begin_again(self._small.epoch)
 
     def _roll_back(self) -> None:
-        numbers = [number for number in self.table.snapshots.ids() if number in self.seen]
+        numbers = [number for number in self.table.snapshots.ids() if number in self.visible_rows]
         if not numbers:
             return
         target = self.table.snapshots.snapshot(self.rng.choice(numbers))
@@ -208,14 +208,16 @@ class IcebergHistory:
             return
         roll_back(self.table, plan, resets_consumers=True)
         self._compacted = self._compacted_at.get(target.snapshot_id, [])
-        self.seen = {n: rows for n, rows in self.seen.items() if n <= target.snapshot_id}
+        self.visible_rows = {
+            n: rows for n, rows in self.visible_rows.items() if n <= target.snapshot_id
+        }
         self._begin_again(self._small.epoch)
 
     def _lose_metadata(self) -> None:
         """Delete metadata files, as a crash between both commits or a user may do."""
         folder = self._metadata
         hint, versions = folder / "version-hint.text", sorted(folder.glob("v*.metadata.json"))
-        self._lost |= self.seen.keys()
+        self._lost |= self.visible_rows.keys()
         for path in self.rng.choice([[hint], [hint, *versions], list(folder.glob("*"))]):
             path.unlink(missing_ok=True)
         self._begin_again(self._small.epoch)  # a process knows what it has published
@@ -270,12 +272,14 @@ class IcebergHistory:
         assert newest is not None
         is_late = self.kind == "highest-level"
         self._compacted_at[newest] = self._compacted
-        self.seen[newest] = by_content(self._compacted if is_late else read_rows(self.table))
+        self.visible_rows[newest] = by_content(
+            self._compacted if is_late else read_rows(self.table)
+        )
 
     def differences(self) -> list[str]:
         """What Iceberg's readers see wrongly: in the latest version, after ten steps in others."""
         newest = self._newest()
-        if newest is None or newest not in self.seen:
+        if newest is None or newest not in self.visible_rows:
             return []
         differences = self._differences(newest, self._rows())
         if self._number % 10 == 0:
@@ -283,14 +287,15 @@ class IcebergHistory:
             required = {*self.table.snapshots.ids()}
             required |= {tag.snapshot.snapshot_id for tag in self.table.tags.tags()}
             listed = {*self._listed()}
-            if missing := (required & self.seen.keys()) - self._lost - listed:
+            if missing := (required & self.visible_rows.keys()) - self._lost - listed:
                 differences.append(f"snapshots {sorted(missing)} are not listed")
-            older = self.rng.choice(sorted(required & listed & {*self.seen}))
+            older = self.rng.choice(sorted(required & listed & {*self.visible_rows}))
             differences += self._differences(older, self._rows(older))
         return differences
 
     def _differences(self, snapshot: int, rows: pa.Table) -> list[str]:
-        shown, expected = Counter(by_content(normal_rows(rows))), Counter(self.seen[snapshot])
+        shown = Counter(by_content(normal_rows(rows)))
+        expected = Counter(self.visible_rows[snapshot])
         if shown == expected:
             return []
         return [

@@ -54,11 +54,11 @@ def once(values: Value) -> Value:
     return [value for index, value in enumerate(values) if value not in values[:index]]
 
 
-def without(values: Value, gone: Value) -> Value:
-    left, remaining = list(gone), []
+def without(values: Value, removed_values: Value) -> Value:
+    pending_values, remaining = list(removed_values), []
     for value in values:
-        if value in left:
-            left.remove(value)
+        if value in pending_values:
+            pending_values.remove(value)
         else:
             remaining.append(value)
     return remaining
@@ -103,8 +103,8 @@ def timed(stored: Value, new: Value) -> Value:
     return [*rows.items()]
 
 
-def less_keys(stored: Value, gone: Value) -> Value:
-    return [row for key, row in by_key(stored).items() if key not in by_key(gone)]
+def less_keys(stored: Value, removed_rows: Value) -> Value:
+    return [row for key, row in by_key(stored).items() if key not in by_key(removed_rows)]
 
 
 FOLDS = {

@@ -119,16 +119,18 @@ class History:
             assert rows_of(self.table, snapshot) == self.rows[name], name
         for snapshot in self.branches:
             assert rows_of(self.table, snapshot) == self.rows["branch"]
-        left = set(self.table.changelogs.ids()) | set(self.table.snapshots.ids())
-        seen = {number: texts for number, texts in self.changes_seen.items() if number in left}
-        assert changes_of_all(self.table) == seen
+        remaining_ids = set(self.table.changelogs.ids()) | set(self.table.snapshots.ids())
+        expected_changes = {
+            number: texts for number, texts in self.changes_seen.items() if number in remaining_ids
+        }
+        assert changes_of_all(self.table) == expected_changes
         assert_files_are_those_that_are_named(replace(self.table, branch=""))
 
 
 def assert_files_are_those_that_are_named(table: FileStoreTable) -> None:
-    named, on_disk = files_that_are_named(table), files_on_disk(table)
-    assert named <= on_disk
-    assert on_disk - named <= files_that_later_changelogs_drop(table)
+    named_files, on_disk = files_that_are_named(table), files_on_disk(table)
+    assert named_files <= on_disk
+    assert on_disk - named_files <= files_that_later_changelogs_drop(table)
 
 
 def a_history(folder: Path, kind: str, seed: int, **more: int) -> History:

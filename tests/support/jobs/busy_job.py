@@ -17,6 +17,6 @@ class Busy:
         return [
             UnfinishedCompaction(
                 partition="", bucket=0, is_running=True, reason="size ratio", levels=(0,),
-                output_level=5, file_count=1, bytes=100,
+                output_level=5, file_count=1, byte_count=100,
             )
         ]  # fmt: skip

@@ -47,7 +47,7 @@ def wait_for_plan(commit: StreamTableCommit) -> None:
 
 def compaction_of(
     table: FileStoreTable,
-    executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactInCaller,
+    make_executor: Callable[[FileStoreTable], CompactExecutor] = CompactInCaller,
     partition_filter: PartitionFilter | None = None,
     *,
     full: bool = False,
@@ -57,7 +57,7 @@ def compaction_of(
 ) -> CompactionRun:
     """Return a run of `stream-app compact` in the caller, without Spark."""
     compacting = table.with_options({"write-only": "false"})
-    table_job = TableJob(compacting, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
+    table_job = TableJob(compacting, make_executor, identifier=BATCH_COMMIT_IDENTIFIER)
     table_job.open(f"compactor-{uuid.uuid4()}")
     settings = CompactionSettings(
         table=compacting,
@@ -77,12 +77,12 @@ class CompactFollower(JobListener):
         self,
         table: FileStoreTable,
         partition_filter: PartitionFilter | None = None,
-        executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactInCaller,
+        make_executor: Callable[[FileStoreTable], CompactExecutor] = CompactInCaller,
     ) -> None:
         self.stop_requested = threading.Event()
         self.compaction = compaction_of(
             table,
-            executor_of,
+            make_executor,
             partition_filter,
             follow=True,
             stop_requested=self.stop_requested,

@@ -19,7 +19,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.opening import create_or_open
-from stream_app.table.versions.index_manifests import BucketBasis
+from stream_app.table.versions.bucket_basis import BucketBasis
 from tests.support.files.flushed_files import flushed_files
 from tests.support.tables.small_table import KINDS, Change, CompactHere, SteppingClock
 

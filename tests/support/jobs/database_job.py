@@ -91,7 +91,7 @@ class DatabaseJob:
         self.state = state = JobStateFile(self.checkpoint)
         self.tables = DatabaseTables(
             job_tables=self.database, state_file=state, clock=self.clock,
-            feed_of=self._feed, write_unassigned=self._quarantine,
+            make_feed=self._feed, write_unassigned=self._quarantine,
         )  # fmt: skip
         known_feeds = self.tables.known_feeds()
         splitter = self.tables.splitter(known_feeds, frozenset(state.state.held_tables))
@@ -171,8 +171,8 @@ class DatabaseJob:
 
     def held(self) -> dict[str, str]:
         """The tables that wait, and why."""
-        held = state_or_empty(self.checkpoint).held_tables
-        return {name: table.reason for name, table in held.items()}
+        held_tables = state_or_empty(self.checkpoint).held_tables
+        return {name: table.reason for name, table in held_tables.items()}
 
     def quarantine(self, name: str = "") -> list[str]:
         """The reasons of records that were quarantined, in their order."""
@@ -194,8 +194,8 @@ class DatabaseJob:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
-            pipeline_of=lambda seen: job_pipeline(
-                self.database, seen, restores_values=self.restores
+            make_pipeline=lambda latest_table: job_pipeline(
+                self.database, latest_table, restores_values=self.restores
             ),
             quarantine_writer=self._quarantine_writer(name),
             listener=Reports(),

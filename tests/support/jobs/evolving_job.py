@@ -45,7 +45,7 @@ class Job:
     rules: EvolutionRules | None = field(default_factory=EvolutionRules)
     epochs: list[list[bytes]] = field(default_factory=list)
     format_options: Mapping[str, str] = field(default_factory=dict)
-    executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactHere
+    make_executor: Callable[[FileStoreTable], CompactExecutor] = CompactHere
 
     def started(
         self, ends_at: int | None = None, *, overlaps: bool = False
@@ -53,8 +53,8 @@ class Job:
         table = open_file_store_table(self.table.location, self.table.clock)
         feed = TableFeed(
             name="t",
-            table_job=TableJob(table, self.executor_of),
-            pipeline_of=self._pipeline_of,
+            table_job=TableJob(table, self.make_executor),
+            make_pipeline=self._pipeline_of,
             quarantine_writer=QuarantineWriter(
                 JobFolder(f"{self.table.location}-bad", self.table.file_io), None
             ),

@@ -137,11 +137,11 @@ class TableWriter:
     """Writes epochs of changes as a job does.
 
     Attributes:
-        executor_of: makes the compactions' executor, again after each restart.
+        make_executor: makes the compactions' executor, again after each restart.
     """
 
     table: FileStoreTable
-    executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactInCaller
+    make_executor: Callable[[FileStoreTable], CompactExecutor] = CompactInCaller
     user: str = "writer"
     model: Model = field(init=False)
     commit: StreamTableCommit = field(init=False)
@@ -160,7 +160,7 @@ class TableWriter:
             is_local = isinstance(self.table.file_io, LocalFileIO)
             file_io = LocalFileIO() if is_local else self.table.file_io
         self.table = replace(self.table, file_io=file_io)
-        self.executor = self.executor_of(self.table)
+        self.executor = self.make_executor(self.table)
         self.commit = StreamTableCommit(self.table, self.user, self.executor)
 
     @property

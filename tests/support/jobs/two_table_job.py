@@ -130,14 +130,14 @@ class TwoTables:
         feeds = []
         file_ios = file_io if isinstance(file_io, tuple) else (file_io, file_io)
         for number, (table, its_files) in enumerate(zip(self.tables, file_ios, strict=True)):
-            seen = table if its_files is None else replace(table, file_io=its_files)
+            own_table = table if its_files is None else replace(table, file_io=its_files)
             quarantine = JobFolder(
                 str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io
             )
             feed = TableFeed(
                 name=TOPICS[number],
-                table_job=TableJob(seen, CompactHere, accepts_repeats=self.accepts_repeats),
-                pipeline_of=_pipeline_of,
+                table_job=TableJob(own_table, CompactHere, accepts_repeats=self.accepts_repeats),
+                make_pipeline=_pipeline_of,
                 quarantine_writer=QuarantineWriter(quarantine, bad_records_max),
                 listener=Reports(ends_at[number]),
             )
@@ -207,14 +207,14 @@ class TwoTables:
 
     def expected_rows(self) -> list[list[Row]]:
         """The rows of both tables after all epochs."""
-        left = []
+        rows_by_topic = []
         for topic in TOPICS:
             rows = [row for messages in self.sent for row in messages[topic]]
-            left.append(
+            rows_by_topic.append(
                 rows[max((n for n, row in enumerate(rows) if row == TRUNCATE), default=-1) + 1 :]
             )
-        orders = {row["k"]: row for row in left[0]}
-        return [[*orders.values()], left[1]]
+        orders = {row["k"]: row for row in rows_by_topic[0]}
+        return [[*orders.values()], rows_by_topic[1]]
 
     def data_files(self) -> list[Path]:
         """Those on the disk, named by a snapshot or not."""

@@ -1,4 +1,4 @@
-"""Iceberg's own runtime in a Spark of its own, as a judge: SQL in, rows out.
+"""Runs SQL in Iceberg's own runtime, in a separate Spark, as a judge of the rows.
 
 Iceberg's jar must be on Spark's class path from the start, so this Spark runs in a child. The file
 is the caller's side and, started as a module, the child.

@@ -1,8 +1,8 @@
 """Paimon's own Java library as a judge of tables: one JVM for the whole test session.
 
 The library runs in paimon_java/PaimonServer.java, compiled once into .jars/paimon-java. A table is
-named by its path …/<database>.db/<table>; "<table>$files" and the like are system tables.
-Rows are dicts in the form of normal_rows.py, in and out.
+named by its path …/<database>.db/<table>; "<table>$files" and the like are system tables. Written
+and read rows are dicts in the form of normal_rows.py.
 """
 
 from __future__ import annotations

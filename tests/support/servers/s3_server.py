@@ -100,9 +100,9 @@ class S3Server:
         """The requests from here to the end of the block."""
         self.requests.clear()
         self.bytes_sent = 0
-        seen: list[tuple[str, str]] = []
-        yield seen
-        seen += self.requests
+        requests: list[tuple[str, str]] = []
+        yield requests
+        requests += self.requests
 
     def _refusal(self, environ: dict[str, Any]) -> tuple[int, str] | None:
         if self.before is not None:

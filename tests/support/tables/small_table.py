@@ -25,7 +25,7 @@ from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.opening import create_or_open
-from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
+from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 from tests.support.files.flushed_files import flushed_files
 
 KINDS = {kind.short: kind for kind in RowKind}

@@ -44,9 +44,9 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
         "freshness",  # instead of trigger
         "share",  # of a database's tables: the other example shows it
     }
-    named = set(re.findall(r'^(?:# )?debezium\."([\w.-]+)" = ', text, flags=re.MULTILINE))
+    named_keys = set(re.findall(r'^(?:# )?debezium\."([\w.-]+)" = ', text, flags=re.MULTILINE))
     keys = {option.key for option in OPTIONS} - {COLUMN_ENCODING}
-    assert named == keys | {"column.amount.encoding"}
+    assert named_keys == keys | {"column.amount.encoding"}
 
 
 def test_the_example_of_a_database_is_right_and_shows_every_key(tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ def test_dbts_files_name_the_plugin() -> None:
     [plugin] = blocks("With dbt", "python")
     ast.parse(plugin)
     profiles, sources = map(yaml.safe_load, blocks("With dbt", "yaml"))
-    [named] = profiles["lake"]["outputs"]["dev"]["plugins"]
-    assert f"`{named['module']}.py`" in PAGE
+    [plugin_entry] = profiles["lake"]["outputs"]["dev"]["plugins"]
+    assert f"`{plugin_entry['module']}.py`" in PAGE
     assert {source["config"]["meta"]["plugin"] for source in sources["sources"]} == {
-        named["module"]
+        plugin_entry["module"]
     }
-    assert set(named["config"]) == set(re.findall(r'config\["(.*?)"\]', plugin))
+    assert set(plugin_entry["config"]) == set(re.findall(r'config\["(.*?)"\]', plugin))

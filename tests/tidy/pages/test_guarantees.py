@@ -21,8 +21,8 @@ def test_the_tests_that_a_footnote_names_exist(page: str) -> None:
     notes = dict(_NOTE.findall(text_of(page)))
     assert set(_MARK.findall(text_of(page))) == notes.keys()
     missing = []
-    for named in notes.values():
-        for name in re.split(r",\s+", named):
+    for names_text in notes.values():
+        for name in re.split(r",\s+", names_text):
             file, _, test = name.partition("::")
             path = f"tests/{file}" if "." in file else f"tests/{file}.py"
             if not (ROOT / path).is_file() or (test and not _has(path, test)):

@@ -11,7 +11,7 @@ import pytest
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TTransport import TMemoryBuffer
 
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.hive.hive_catalog import HiveCatalog
 from stream_app.catalog.hive.hive_site import addresses, timeout_ms
 from stream_app.catalog.hive.hive_types import hive_type
@@ -117,7 +117,7 @@ def site(folder: Path, **settings: str) -> dict[str, str]:
 
 
 def hive_catalog(options: dict[str, str]) -> HiveCatalog:
-    catalog = catalog_of(options, SystemClock())
+    catalog = open_catalog(options, SystemClock())
     assert isinstance(catalog, HiveCatalog)
     return catalog
 

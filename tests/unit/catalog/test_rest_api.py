@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.rest.rest_api import RestApi
 from stream_app.catalog.rest.rest_catalog import RestCatalog
@@ -94,5 +94,5 @@ def test_a_refused_table_has_the_reason_of_its_status(
 )
 def test_options_that_cannot_be_are_refused(option: dict[str, str], match: str) -> None:
     with pytest.raises(UsageError, match=match) as error:
-        catalog_of({**OPTIONS, **option}, StandingClock())
+        open_catalog({**OPTIONS, **option}, StandingClock())
     assert "secret" not in str(error.value)

@@ -15,7 +15,6 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.messages.debezium_messages import a_format, messages
 from tests.support.messages.growing_messages import ENVELOPES, GROWING, ROWS, Growing, in_envelopes
-from tests.support.suite.samples import sampled
 
 TIMES = 8
 SMALL, GOAL = 2_000, 3.0
@@ -23,7 +22,7 @@ SLACK = 1.7
 """With 8 times the bytes, linear work grows 8 ×, n log n 11 to 12.1 ×, and quadratic work 64 ×."""
 
 
-@pytest.mark.parametrize("kind", sampled(GROWING, 2))
+@pytest.mark.parametrize("kind", GROWING)
 @pytest.mark.slow
 def test_the_work_grows_as_the_messages_do(kind: str) -> None:
     growing = GROWING[kind]
@@ -59,7 +58,7 @@ def seconds(growing: Growing, size: int) -> float:
     return time.process_time() - began
 
 
-@pytest.mark.parametrize("kind", sampled(ROWS, 2))
+@pytest.mark.parametrize("kind", ROWS)
 @pytest.mark.parametrize("format_name", ENVELOPES)
 def test_the_work_of_other_formats_grows_as_their_messages_do(format_name: str, kind: str) -> None:
     growing = GROWING[kind]

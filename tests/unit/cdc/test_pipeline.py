@@ -55,7 +55,7 @@ def insert(key: int, text: str = '"x"') -> str:
 
 
 @pytest.mark.parametrize(
-    ("fail", "named"),
+    ("fail", "problem"),
     [
         (out_of_memory, "ArrowMemoryError: malloc of size"),
         (recursion, "RecursionError: maximum recursion depth exceeded (recursion, test_"),
@@ -65,7 +65,7 @@ def insert(key: int, text: str = '"x"') -> str:
     ],
 )
 def test_each_record_at_which_the_decoder_fails_is_quarantined(
-    fail: Callable[[], object], named: str
+    fail: Callable[[], object], problem: str
 ) -> None:
     values = [insert(key) for key in range(1000)]
     poisoned = {0, 1, 500, 999}
@@ -82,7 +82,7 @@ def test_each_record_at_which_the_decoder_fails_is_quarantined(
     assert list(reasons) == [0, 1, 7, 500, 999]
     assert reasons.pop(7).startswith("is not JSON")
     for reason in reasons.values():
-        assert reason.startswith(f"the decoder failed with {named}")
+        assert reason.startswith(f"the decoder failed with {problem}")
     bad_records = decoded_batch.bad_records.to_pylist()
     assert [(record["topic"], record["partition"]) for record in bad_records] == [("shop", 3)] * 5
     assert bad_records[3]["value"] == values[500].encode()

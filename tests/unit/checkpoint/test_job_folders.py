@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.app.table_setup.job_folder_access import (
+from stream_app.app.opening.job_folder_access import (
     open_folder,
     spark_folder_settings,
     spark_location,

@@ -168,8 +168,8 @@ def test_a_crash_while_the_state_file_is_replaced_loses_nothing(tmp_path: Path) 
         try:
             write_epoch(a_folder(path, fault), 8)
         except OSError:
-            seen = state_or_empty(a_folder(path)).epoch
-            assert seen in (-1, 8)
+            epoch = state_or_empty(a_folder(path)).epoch
+            assert epoch in (-1, 8)
         again = JobStateFile(a_folder(path))
         again.update(replace(again.state, epoch=9))
         assert state_or_empty(again.checkpoint) == replace(OF_EARLIER, epoch=9)

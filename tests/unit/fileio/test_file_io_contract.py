@@ -179,7 +179,9 @@ def test_a_listing_has_sizes_times_and_folders(storage: Storage) -> None:
     assert (statuses["below"].is_folder, statuses["below"].size) == (True, 0)
     assert (statuses["two"].is_folder, statuses["two"].size) == (False, 1)
     # Stores tell whole seconds.
-    assert before - 1000 <= statuses["two"].modified_ms <= time.time_ns() // 1_000_000 + 1000
+    assert (
+        before - 1000 <= statuses["two"].modification_time_ms <= time.time_ns() // 1_000_000 + 1000
+    )
 
 
 def test_the_time_of_a_new_file_is_the_file_systems(storage: Storage) -> None:

@@ -46,7 +46,7 @@ def test_one_of_many_processes_takes_a_name(tmp_path: Path) -> None:
 
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     """The writer creates a name, and then overwrites it."""
-    seen: set[bytes] = set()
+    first_bytes: set[bytes] = set()
     odd: list[str] = []
     stop = False
 
@@ -56,7 +56,7 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
                 if name.startswith("."):
                     continue
                 data = (tmp_path / name).read_bytes()
-                seen.add(data[:1])
+                first_bytes.add(data[:1])
                 if len(data) != BYTES or data != data[:1] * BYTES:
                     odd.append(name)
 

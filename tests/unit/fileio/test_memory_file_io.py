@@ -100,7 +100,7 @@ def test_folders_and_times() -> None:
     files.overwrite("/t/below/one", b"1234")
     (status,) = files.list_status("/t/below")
     assert (status.name, status.size, status.is_folder) == ("one", 4, False)
-    assert status.modified_ms == clock.millis
+    assert status.modification_time_ms == clock.millis
     assert files.after_crash().list_status("/t/below") == [status]
     (status,) = files.list_status("/t")
     assert (status.name, status.is_folder) == ("below", True)

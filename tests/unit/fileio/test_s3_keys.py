@@ -234,8 +234,8 @@ def test_a_profile_gives_keys_region_and_endpoint(
 
     monkeypatch.setenv("AWS_PROFILE", "lake")
     s3.valid_keys = frozenset({"access-key-3"})
-    named = file_io_of(path, {"s3.endpoint": s3.endpoint})[1]
-    assert pickle.loads(pickle.dumps(named)).read_bytes(path) == b"1"
+    file_io = file_io_of(path, {"s3.endpoint": s3.endpoint})[1]
+    assert pickle.loads(pickle.dumps(file_io)).read_bytes(path) == b"1"
 
     monkeypatch.setenv("AWS_PROFILE", "tool")
     s3.valid_keys = frozenset({"access-key-4"})

@@ -178,8 +178,10 @@ def test_a_failure_and_an_abort_leave_nothing(tmp_path: Path, fault_index: int) 
     with pytest.raises(InjectedError):
         _write_and_close(writer, [rows(table, values[:200]), rows(table, values[200:])])
     writer.abort()
-    left = [path for path in Path(table.location).glob("bucket-0/*") if path.stat().st_size > 4]
-    assert left == []
+    written_paths = [
+        path for path in Path(table.location).glob("bucket-0/*") if path.stat().st_size > 4
+    ]
+    assert written_paths == []
 
 
 def _write_and_close(writer: Any, batches: Sequence[pa.RecordBatch]) -> None:

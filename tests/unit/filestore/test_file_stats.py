@@ -40,7 +40,7 @@ def stats_of(*columns: str) -> SimpleStats:
 
 
 @pytest.mark.parametrize(
-    ("stats_columns", "written", "columns", "named"),
+    ("stats_columns", "written", "columns", "stats_names"),
     [
         pytest.param(None, None, ("k", "v", "w"), ["k", "v", "w"], id="all"),
         pytest.param(("w",), None, ("w",), ["w"], id="some"),
@@ -52,13 +52,13 @@ def test_statistics_are_of_the_columns_that_the_file_has(
     stats_columns: tuple[str, ...] | None,
     written: tuple[str, ...] | None,
     columns: tuple[str, ...],
-    named: list[str],
+    stats_names: list[str],
 ) -> None:
     file = dataclasses.replace(
         FILE, value_stats_cols=stats_columns, write_cols=written, value_stats=stats_of(*columns)
     )
     stats = value_stats_by_name(file, SCHEMA)
-    assert list(stats) == named
+    assert list(stats) == stats_names
     assert stats["w"] == W
 
 

@@ -136,13 +136,13 @@ def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Pa
     assert result.returncode == -9
     clock = StandingClock()
     copies = copies_in(tmp_path, clock)
-    (left,) = folders(copies)
+    (folder,) = folders(copies)
     assert copies.find(file_at("a")) is None
     assert made_copy(copies, "a") is not None
-    assert left in folders(copies)
-    clock.millis = int(left.stat().st_mtime * 1000) + 24 * HOUR_MS
+    assert folder in folders(copies)
+    clock.millis = int(folder.stat().st_mtime * 1000) + 24 * HOUR_MS
     made_copy(copies, "b")
-    assert left not in folders(copies)
+    assert folder not in folders(copies)
 
 
 def test_unused_copies_go_after_the_retention_also_those_of_other_tables(tmp_path: Path) -> None:

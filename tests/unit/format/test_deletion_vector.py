@@ -153,8 +153,8 @@ def test_live_rows_are_those_not_deleted(
     ]
     vector = DeletionVector.of_positions(list(deleted), bitmap64=is_64)
     live = list(live_rows(zip(bounds, batches, strict=False), vector, row_count))
-    left = pa.Table.from_batches(live, table.schema)["row"].to_pylist()
-    assert left == [row for row in range(row_count) if row not in deleted]
+    remaining_rows = pa.Table.from_batches(live, table.schema)["row"].to_pylist()
+    assert remaining_rows == [row for row in range(row_count) if row not in deleted]
     assert all(batch.num_rows for batch in live)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.kafka.librdkafka import Message, library
+from stream_app.kafka.librdkafka import Message, load_librdkafka
 from stream_app.kafka.message_columns import copy_cells, message_batch, message_fields
 
 FAR = 200_000
@@ -103,9 +103,15 @@ def test_the_struct_is_the_librarys() -> None:
 
 
 def test_the_library_knows_what_wheels_are_built_with() -> None:
-    assert {"ssl", "sasl_plain", "sasl_scram", "sasl_oauthbearer", "zstd"} <= library().features
+    assert {
+        "ssl",
+        "sasl_plain",
+        "sasl_scram",
+        "sasl_oauthbearer",
+        "zstd",
+    } <= load_librdkafka().features
 
 
 @pytest.mark.parametrize("code", [-191, -140, 3])
 def test_codes_have_texts(code: int) -> None:
-    assert library().err2str(code)
+    assert load_librdkafka().err2str(code)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.kafka.librdkafka import Message, library
+from stream_app.kafka.librdkafka import Message, load_librdkafka
 from stream_app.kafka.message_columns import words_of
 from stream_app.kafka.message_stamps import TimestampReader, stamp_word
 
@@ -30,11 +30,11 @@ class Calls:
 
     def __call__(self, pointers: Int64s) -> Int64s:
         self.message_count += len(pointers)
-        return library().timestamps(pointers)
+        return load_librdkafka().timestamps(pointers)
 
 
 def librdkafkas_word() -> int:
-    word = stamp_word(library().timestamps)
+    word = stamp_word(load_librdkafka().timestamps)
     assert word is not None, "this librdkafka has its timestamps elsewhere: a call for each message"
     return word
 

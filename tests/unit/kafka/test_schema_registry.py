@@ -145,7 +145,7 @@ def test_numbers_without_a_schema_refuse_their_messages_alone(
 
 
 def test_a_number_without_a_schema_is_asked_for_again_after_a_while(registry: Registry) -> None:
-    patient, hasty = (SchemaRegistry((registry.url,), refused_s=age) for age in (3600, 0))
+    patient, hasty = (SchemaRegistry((registry.url,), refusal_period_s=age) for age in (3600, 0))
     for client in (patient, patient, hasty):
         with pytest.raises(UnreadableRecordError, match="does not have"):
             client.schema(900)

@@ -99,5 +99,5 @@ def test_an_error_names_the_key_that_was_written() -> None:
         CoreOptions({"write.compaction-skip": "perhaps"})[WRITE_ONLY]
     assert str(caught.value) == (
         "option 'write.compaction-skip': 'perhaps' is neither true nor false\n"
-        "  to fix: write-only: This job does not compact; another one must."
+        "  to fix: write-only: A job that writes the table does not compact it; another job must."
     )

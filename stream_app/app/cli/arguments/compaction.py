@@ -7,13 +7,13 @@ from pathlib import Path
 
 from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.cli.arguments.parsed_texts import partition_argument
-from stream_app.app.cli.arguments.table import add_table, named_table
+from stream_app.app.cli.arguments.table import add_table, open_table_argument
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.errors import UsageError
-from stream_app.model.files.compact_request import OrderStrategy, RowOrder
+from stream_app.model.files.row_order import OrderStrategy, RowOrder
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms
@@ -45,7 +45,7 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--partition-idle-time",
-        metavar="TIME",
+        metavar="DURATION",
         help="compact only partitions without new files for this time, e.g. 1h",
     )
     mode = parser.add_mutually_exclusive_group()
@@ -120,7 +120,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
         )
     options, spark_settings = _settings(args.set)
     if config is None:
-        table = named_table(args.table)
+        table = open_table_argument(args.table)
     else:
         table = open_named_job_table(args.table, config.job_tables, str(args.conf))
         spark_settings = {**config.spark, **spark_settings}

@@ -36,7 +36,7 @@ def add_database_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait",
         default="30s",
-        metavar="TIME",
+        metavar="DURATION",
         help="how long the table may lag behind the database of --source; default: 30s",
     )
 

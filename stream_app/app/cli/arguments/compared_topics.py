@@ -11,8 +11,8 @@ from dataclasses import replace
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.opening.job_catalog import job_table_folder
 from stream_app.app.source.bootstrap_servers import parse_bootstrap_servers
-from stream_app.app.table_setup.job_catalog import job_table_folder
 from stream_app.errors import UsageError
 from stream_app.fileio.store_registry import is_same_location
 from stream_app.table.file_store_table import FileStoreTable
@@ -34,9 +34,9 @@ def compared_topics(
     Raises:
         UsageError: the configuration is wrong or belongs to another table, or a topic is misspelt.
     """
-    source_config, rules, location = SourceConfig(), TableConfig(), table.location
+    source_config, table_config, location = SourceConfig(), TableConfig(), table.location
     if job_tables is None and args.source_kafka is None:
-        return None, rules
+        return None, table_config
     if job_tables is not None:
         folder = job_table_folder(job_tables, table.name)
         if folder is None or not is_same_location(folder, location):
@@ -47,7 +47,7 @@ def compared_topics(
                 f"runs; or only {option}",
             )
         source_config = job_tables.source_of(table.name)
-        rules = job_tables.table_config(table.name, table.schema.fields)
+        table_config = job_tables.table_config(table.name, table.schema.fields)
         check_is_kafka(args, source_config)
     if args.source_kafka is not None:
         bootstrap_servers, sign, topic = args.source_kafka.rpartition("/")
@@ -64,7 +64,7 @@ def compared_topics(
                 fix=f"leave {option} out: the configuration names the clusters",
             )
         source_config = replace(source_config, bootstrap_servers=bootstrap_servers, topics=(topic,))
-    return source_config, rules
+    return source_config, table_config
 
 
 def check_is_kafka(args: argparse.Namespace, source_config: SourceConfig) -> None:

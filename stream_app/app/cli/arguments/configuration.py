@@ -43,8 +43,8 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def configuration_of(conf: Path | None, overrides: Sequence[str] = ()) -> AppConfig | None:
-    """Return the configuration of ``--conf``, with the keys of ``--set``; None without ``--conf``.
+def load_config_argument(conf: Path | None, overrides: Sequence[str] = ()) -> AppConfig | None:
+    """Load the configuration of ``--conf``, with the keys of ``--set``; None without ``--conf``.
 
     Raises:
         UsageError: the configuration has problems.

@@ -9,8 +9,8 @@ from pathlib import Path
 from stream_app.app.cli.arguments.table import table_location
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.settings import file_io_options
+from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.ops.recorded_tables import paths_of
-from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.planning.sync.named_tables import nearest_table
 from stream_app.table.file_store_table import FileStoreTable

@@ -10,7 +10,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.settings import environment_secrets, file_io_options
 from stream_app.app.config.shown_job import shown_job
-from stream_app.app.table_setup.job_folder_access import checkpoint_of
+from stream_app.app.opening.job_folder_access import open_checkpoint
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.site import Site, WarehouseSite
 from stream_app.clock import SystemClock
@@ -24,7 +24,7 @@ def add_site(parser: argparse.ArgumentParser) -> None:
     site_group = parser.add_mutually_exclusive_group()
     site_group.add_argument(
         "--warehouse",
-        metavar="W",
+        metavar="FOLDER",
         help=f"show all tables below this folder; default: {DEFAULT_WAREHOUSE}",
     )
     site_group.add_argument(
@@ -39,15 +39,15 @@ def add_site(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def site_of(args: argparse.Namespace) -> Site:
-    """Return the tables of ``--warehouse``, or of the job of ``--conf`` and ``--set``.
+def open_site(args: argparse.Namespace) -> Site:
+    """Open the tables of ``--warehouse``, or of the job of ``--conf`` and ``--set``.
 
     Raises:
         UsageError: the warehouse does not exist, or the configuration is wrong.
     """
     if args.conf is not None:
         config = load_config(args.conf, args.set, os.environ)
-        checkpoint = checkpoint_of(
+        checkpoint = open_checkpoint(
             config.job_tables, fix="show the warehouse instead, by --warehouse"
         )
         return JobSite(shown_job(config), checkpoint, SystemClock())

@@ -19,7 +19,7 @@ from stream_app.table.versions.read_refusals import warn_of_unknown
 from stream_app.table.versions.time_travel import Version
 
 _WAREHOUSE_VARIABLE = "STREAM_APP_TABLE__WAREHOUSE"
-"""Overrides `DEFAULT_WAREHOUSE`, the warehouse of the example configuration."""
+"""The variable that overrides `DEFAULT_WAREHOUSE`, the warehouse of the example configuration."""
 _DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
 
@@ -65,7 +65,7 @@ def table_location(text: str, environ: Mapping[str, str]) -> str:
     return f"{warehouse.rstrip('/')}/{match[1]}.db/{match[2]}"
 
 
-def named_table(text: str) -> FileStoreTable:
+def open_table_argument(text: str) -> FileStoreTable:
     """Open the table, with options of the file system and of a catalog from the environment.
 
     Raises:

@@ -26,6 +26,6 @@ def drop_plan_lines(
         files_by_partition[entry.partition].append(entry.file)
     for partition, files in files_by_partition.items():
         name = table.paths.partition_path(partition) or "the table"
-        rows = count_text(sum(file.row_count for file in files), "row")
-        size = size_text(sum(file.file_size for file in files))
-        yield f"{name}: {count_text(len(files), 'file')}, {rows} in files, {size}"
+        rows_text = count_text(sum(file.row_count for file in files), "row")
+        freed_text = size_text(sum(file.file_size for file in files))
+        yield f"{name}: {count_text(len(files), 'file')}, {rows_text} in files, {freed_text}"

@@ -9,6 +9,7 @@ import orjson
 
 from stream_app.app.text.listing import count_text
 from stream_app.app.text.progress import ProgressLine
+from stream_app.checkpoint.job_state import JobWarning
 from stream_app.errors import FAILED, NOT_COMPARED
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.check.table_check import CheckReport
@@ -79,11 +80,11 @@ def result_lines(report: CheckReport, count: int) -> list[str]:
 
 def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
     """Return the lines about the extent of the check."""
-    extent = count_text(report.version_count, "version")
+    extent_text = count_text(report.version_count, "version")
     if report.branch_count:
-        extent += f" of the table and {report.branch_count} of its branches"
-    extent += "" if quick else f", {report.file_count} files with {report.row_count} rows"
-    lines = [f"checked: {extent}" + (" (metadata alone)" if quick else "")]
+        extent_text += f" of the table and {report.branch_count} of its branches"
+    extent_text += "" if quick else f", {report.file_count} files with {report.row_count} rows"
+    lines = [f"checked: {extent_text}" + (" (metadata alone)" if quick else "")]
     lines += [f"replayed: {text}" for text in report.replayed]
     lines += [f"not checked: {text}" for text in report.left_out]
     if report.unread_files:
@@ -91,3 +92,15 @@ def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
             f"not checked: {len(report.unread_files)} files, such as {report.unread_files[0]}"
         )
     return lines
+
+
+def print_warnings(
+    args: argparse.Namespace, warnings: Iterable[JobWarning], label: str | None = None
+) -> None:
+    """Print a job's warnings; with `label`, only this table's and the whole job's."""
+    for warning in warnings:
+        if label is not None and warning.table not in ("", label):
+            continue
+        fields = {"kind": "warning", "what": warning.problem, "where": warning.table}
+        in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()
+        print(f"warning: {warning}" if args.format == "text" else in_json)

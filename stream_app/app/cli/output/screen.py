@@ -141,7 +141,7 @@ def summary(title: str, tables: Sequence[TableStatus]) -> Text:
 
 
 def _without_database(status: TableStatus, title: str) -> TableStatus:
-    """Return the table's name, without the database if that is the title."""
+    """Return the status with the table's name, without the database if that is the title."""
     return replace(status, table=status.table.removeprefix(f"{title}."))
 
 
@@ -230,10 +230,9 @@ def _details(site: Site, name: str) -> list[Text]:
         records_text = f"{snapshot.delta_record_count or 0:+,} records in files"
         is_epoch = snapshot.commit_identifier < BATCH_COMMIT_IDENTIFIER
         epoch = f", epoch {snapshot.commit_identifier}" if is_epoch else ""
-        kind, time = snapshot.commit_kind.value, time_text(snapshot.time_ms)
-        lines.append(
-            Text(f"  snapshot {snapshot.snapshot_id} {kind} {time}{epoch}, {records_text}")
-        )
+        kind, commit_time_text = snapshot.commit_kind.value, time_text(snapshot.time_ms)
+        commit_text = f"snapshot {snapshot.snapshot_id} {kind} {commit_time_text}{epoch}"
+        lines.append(Text(f"  {commit_text}, {records_text}"))
     lines += [Text(f"  {part}") for part in islice(_epoch_parts(snapshots), 1)]
     compact_snapshots = (
         snapshot for snapshot in snapshots if snapshot.commit_kind is CommitKind.COMPACT

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from stream_app.app.cli.arguments.compared_source import add_database_table, named_database
 from stream_app.app.cli.arguments.compared_topics import compared_topics
-from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
+from stream_app.app.cli.arguments.configuration import add_configuration, load_config_argument
 from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.cli.arguments.parsed_texts import duration_argument, timestamp_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill, DatabaseBackfillOutcome
@@ -95,11 +95,11 @@ def run(args: argparse.Namespace) -> int:
     since_ms = None
     if args.start != _EARLIEST:
         since_ms = ms_since_1970(timestamp_argument(args.start))
-    config = configuration_of(args.conf, args.set)
+    config = load_config_argument(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     folder = None if config is None else config.stream.quarantine
     table = (
-        named_table(args.table)
+        open_table_argument(args.table)
         if job_tables is None
         else open_named_job_table(args.table, job_tables, str(args.conf))
     )
@@ -116,7 +116,8 @@ def run(args: argparse.Namespace) -> int:
                 "--source reads the database in place of the topics",
                 fix="give --conf, and leave out --from and --from-topic",
             )
-        return _backfill_from_database(args, table, job_tables, source_config, scope)
+        _backfill_from_database(args, table, job_tables, source_config, scope)
+        return 0
     progress = ProgressLine.of_terminal()
     backfill = TopicBackfill(
         table=table,
@@ -136,8 +137,8 @@ def run(args: argparse.Namespace) -> int:
     if not outcome.is_whole:
         print("keys without a message were left unchanged")
     if outcome.covered_count:
-        records = count_text(outcome.covered_count, "quarantined record")
-        print(f"{records} among them; once this is written, they no longer wait")
+        records_text = count_text(outcome.covered_count, "quarantined record")
+        print(f"{records_text} among them; once this is written, they no longer wait")
     _print_written_rows(outcome.written_rows)
     return 0
 
@@ -148,8 +149,8 @@ def _backfill_from_database(
     job_tables: JobTables,
     source_config: SourceConfig,
     scope: Scope,
-) -> int:
-    """Compare the table with its database, write the rows that differ, and return 0."""
+) -> None:
+    """Compare the table with its database, and write the rows that differ."""
     state = state_of_job(job_tables)
     with summed_database(named_database(args, job_tables)) as database:
         finder = SourceTableFinder(job_tables=job_tables, state=state, database=database)
@@ -163,13 +164,12 @@ def _backfill_from_database(
             scope=scope,
         )
         _print_compared(backfill.run(dry_run=args.dry_run))
-    return 0
 
 
 def _print_compared(outcome: DatabaseBackfillOutcome) -> None:
-    keys = count_text(outcome.differing_key_count, "key")
+    keys_text = count_text(outcome.differing_key_count, "key")
     verb = "differs" if outcome.differing_key_count == 1 else "differ"
-    print(f"compared with {outcome.source}: {keys} {verb}")
+    print(f"compared with {outcome.source}: {keys_text} {verb}")
     if outcome.pending_key_count:
         rows_text = count_text(outcome.pending_key_count, "row")
         print(f"left alone: {rows_text} that changed, or whose message waits")

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     parser.add_argument(
         "folder",
-        metavar="DIR",
+        metavar="FOLDER",
         type=Path,
         help="the folder of the topics; it is empty, or has the topics of an earlier run",
     )

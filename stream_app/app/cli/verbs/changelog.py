@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pyarrow as pa
 
 from stream_app.app.cli.arguments.parsed_texts import columns_argument
-from stream_app.app.cli.arguments.table import add_table, named_table
+from stream_app.app.cli.arguments.table import add_table, open_table_argument
 from stream_app.app.cli.output.debezium_output import DebeziumConverter
 from stream_app.app.cli.output.row_output import write_jsonl, write_table
 from stream_app.app.source.kafka_output import KafkaOutput
@@ -142,7 +142,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError(
             f"--to-kafka sends {_DEBEZIUM}, not {args.format}", fix="leave --format out"
         )
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     if args.to_kafka is not None or args.format == _DEBEZIUM:
         _check_keys(table, columns_argument(args.columns))
     changelog_follow, schema = _follow_of(table, args)

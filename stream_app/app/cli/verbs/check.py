@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import argparse
-import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-
-import orjson
 
 from stream_app.app.cli.arguments.compared_source import add_compared_source, named_database
 from stream_app.app.cli.arguments.compared_topics import check_is_kafka, compared_topics
-from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
+from stream_app.app.cli.arguments.configuration import add_configuration, load_config_argument
 from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
-from stream_app.app.cli.arguments.table import add_table, named_table
+from stream_app.app.cli.arguments.table import add_table, open_table_argument
 from stream_app.app.cli.output.finding_output import (
     detail_lines,
     exit_code,
     print_findings,
+    print_warnings,
     result_lines,
     summary_of,
 )
 from stream_app.app.config.job_tables.job_tables import JobTables
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.job_checks import (
+    DatabaseComparison,
+    TopicCheck,
+    finish_comparison,
+    refusal_finding,
+    topic_checks,
+)
 from stream_app.app.ops.recorded_tables import (
     loaded_tables,
     paths_of,
@@ -44,19 +51,14 @@ from stream_app.app.ops.source_comparison.sum_sides import (
     database_sides,
     table_sides,
 )
-from stream_app.app.ops.source_comparison.topic_comparison import ComparedTable, Comparison
-from stream_app.app.table_setup.job_catalog import open_job_table
+from stream_app.app.ops.source_comparison.topic_comparison import Comparison
 from stream_app.app.text.progress import ProgressLine
-from stream_app.checkpoint.job_state import JobWarning
-from stream_app.errors import CorruptFileError, StreamAppError, UsageError
-from stream_app.model.finding import Finding, FindingKind
+from stream_app.errors import UsageError
+from stream_app.model.finding import FindingKind
 from stream_app.model.source.origin import Origin
 from stream_app.network.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.process.local_disk import scratch_folder
-from stream_app.table.analyze.recorded_proof import record_proof
-from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_for_writing
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 from stream_app.table.versions.read_refusals import check_readable
 
@@ -123,41 +125,94 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each finding as it arrives, then the extent of the check."""
+    """Print each finding as it arrives, then the extent of the check; return the exit code.
+
+    Raises:
+        UsageError: no table is named, or arguments contradict each other.
+    """
     progress = ProgressLine.of_terminal()
     if args.source is not None:
         return _check_source(args, progress)
-    config = configuration_of(args.conf, args.set)
+    config = load_config_argument(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     if args.table is not None:
-        if job_tables is None:
-            table = named_table(args.table)
-        else:
-            table = open_named_job_table(args.table, job_tables, str(args.conf))
-        check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-        source_config, table_config = compared_topics(args, table, job_tables)
-        if source_config is None:
-            return _check_one(args, table, None, progress)
-        with scratch_folder("check") as folder:
-            comparison = Comparison(folder, progress, loaded_tables(job_tables))
-            compared_table = comparison.add(
-                table, source_config, table_config, source_filter_of(job_tables)
-            )
-            comparison.read(recorded_splitter(job_tables, table))
-            code = _check_one(args, table, compared_table, progress)
-        if job_tables is not None:
-            _print_warnings(args, warnings_of(job_tables), table.label)
-        return code
+        return _check_table(args, job_tables, progress)
     if job_tables is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
+    return _check_job(args, job_tables, progress)
+
+
+def _check_table(
+    args: argparse.Namespace, job_tables: JobTables | None, progress: ProgressLine
+) -> int:
+    """Check the named table, with its topics if there are some; return the exit code."""
+    if job_tables is None:
+        table = open_table_argument(args.table)
+    else:
+        table = open_named_job_table(args.table, job_tables, str(args.conf))
+    check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
+    source_config, table_config = compared_topics(args, table, job_tables)
+    if source_config is None:
+        return _print_check(args, TopicCheck(path=table.location, table=table), progress)
     with scratch_folder("check") as folder:
         comparison = Comparison(folder, progress, loaded_tables(job_tables))
-        return exit_code(_check_all(args, job_tables, comparison, progress))
+        compared_table = comparison.add(
+            table, source_config, table_config, source_filter_of(job_tables)
+        )
+        comparison.read(recorded_splitter(job_tables, table))
+        topic_check = TopicCheck(path=table.location, table=table, compared_table=compared_table)
+        code = _print_check(args, topic_check, progress)
+    if job_tables is not None:
+        print_warnings(args, warnings_of(job_tables), table.label)
+    return code
+
+
+def _print_check(args: argparse.Namespace, topic_check: TopicCheck, progress: ProgressLine) -> int:
+    """Print the findings and the extent of one table's check; return the exit code."""
+    findings = topic_check.findings(is_quick=args.quick, progress=progress)
+    kinds = print_findings(findings, topic_check.path, args, progress)
+    if args.format == "text":
+        for line in result_lines(topic_check.report, len(kinds)):
+            print(line)
+        for line in detail_lines(topic_check.report, quick=args.quick):
+            print(line)
+    return exit_code(kinds)
+
+
+def _check_job(args: argparse.Namespace, job_tables: JobTables, progress: ProgressLine) -> int:
+    """Check each table of a job, with its topics; return the exit code."""
+    refused_reasons = refused_sources(job_tables)
+    check_is_kafka(args, job_tables.source)
+
+    def topics_of(table: FileStoreTable) -> tuple[SourceConfig, TableConfig]:
+        source_config, table_config = compared_topics(args, table, job_tables)
+        assert source_config is not None, "the configuration names it"
+        return source_config, table_config
+
+    kinds_by_table: dict[str, set[FindingKind]] = {}
+    details: list[str] = []
+    with scratch_folder("check") as folder:
+        comparison = Comparison(folder, progress, loaded_tables(job_tables))
+        paths = paths_of(job_tables, needs_one=not refused_reasons)
+        for topic_check in topic_checks(job_tables, paths, comparison, topics_of):
+            path = topic_check.path
+            findings = topic_check.findings(is_quick=args.quick, progress=progress)
+            kinds = print_findings(findings, path, args, progress, heading=path)
+            kinds_by_table[path.rpartition("/")[2]] = set(kinds)
+            if topic_check.table is not None:
+                detail_text = "; ".join(detail_lines(topic_check.report, quick=args.quick))
+                details.append(f"{path}: {detail_text}")
+    kinds_by_table |= _print_refused(args, refused_reasons, progress)
+    if args.format == "text":
+        for line in (summary_of(kinds_by_table), *details):
+            print(line)
+    print_warnings(args, warnings_of(job_tables))
+    return exit_code(set().union(*kinds_by_table.values()))
 
 
 def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
     """Compare one table or a job's tables with the source; return the exit code."""
-    config = configuration_of(args.conf, args.set)
+    config = load_config_argument(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     if (args.table is None and job_tables is None) or args.source_kafka or args.quick:
         raise UsageError(
@@ -169,10 +224,10 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
     if job_tables is not None:
         with summed_database(_database_to_compare(args, job_tables)) as database:
             return exit_code(_compare_job(args, job_tables, database, wait_s, progress))
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_readable(table, merges_rows=True)
     if not args.source.startswith(JDBC):
-        sides = table_sides(table, args.source, named_table)
+        sides = table_sides(table, args.source, open_table_argument)
         return exit_code(_compare(args, table, sides, progress))
     summed_source = SummedSource(relations=[args.source_table or table.name])
     with summed_database(parse_jdbc_url(args.source, "--source", SERVERS)) as database:
@@ -184,8 +239,8 @@ def _database_to_compare(args: argparse.Namespace, job_tables: JobTables) -> Jdb
     """Return the database that the command line names, or else that of the configuration."""
     if args.source and not args.source.startswith(JDBC):
         raise UsageError(
-            f"--conf takes a database, and --source {args.source} is none",
-            fix="name one (jdbc:…), or leave --conf out and name the table's folder",
+            f"with --conf the source must be a database, and --source {args.source} is not one",
+            fix="name a database (jdbc:…), or leave --conf out and name the table's folder",
         )
     if args.source_table is not None and args.table is None:
         raise UsageError(
@@ -195,21 +250,13 @@ def _database_to_compare(args: argparse.Namespace, job_tables: JobTables) -> Jdb
 
 
 def _compare(
-    args: argparse.Namespace,
-    table: FileStoreTable,
-    sides: SumSides,
-    progress: ProgressLine,
-    *,
-    heading: str = "",
+    args: argparse.Namespace, table: FileStoreTable, sides: SumSides, progress: ProgressLine
 ) -> list[FindingKind]:
     """Compare a table with its source, print the outcome, and record it on request."""
-    kinds = print_findings(sides.compare(), table.location, args, progress, heading=heading)
-    if sides.equal is not None:
-        if args.record:
-            record_proof(open_for_writing(table), *sides.equal, sides.left_out_columns)
-        if args.format == "text":
-            name = f"{heading}: " if heading else ""
-            print("{}equal to {}: {}{}".format(name, *sides.equal, sides.omission_text))
+    kinds = print_findings(sides.compare(), table.location, args, progress)
+    equal_text = finish_comparison(table, sides, records_proof=args.record)
+    if equal_text and args.format == "text":
+        print(equal_text)
     return kinds
 
 
@@ -220,10 +267,7 @@ def _compare_job(
     wait_s: float,
     progress: ProgressLine,
 ) -> set[FindingKind]:
-    """Compare the tables of a job, or the named one.
-
-    A table that cannot be compared does not stop the others.
-    """
+    """Compare the tables of a job with its database, or only the named table."""
     finder = SourceTableFinder(
         job_tables=job_tables, state=state_of_job(job_tables), database=database
     )
@@ -238,20 +282,17 @@ def _compare_job(
     refused_reasons = refused_sources(job_tables)
     for path in paths_of(job_tables, needs_one=not refused_reasons):
         name = path.rpartition("/")[2]
-        try:
-            table = open_job_table(job_tables, path)
-            check_readable(table, merges_rows=True)
-            summed_source = finder.source_of(table)
-            if summed_source is None:
-                foreign_names.append(name)
-                continue
-            sides = database_sides(table, database, summed_source, wait_s)
-            kinds = _compare(args, table, sides, progress, heading=path)
-        except StreamAppError as error:
-            kinds = print_findings(
-                _opening_findings(path, error), path, args, progress, heading=path
-            )
+        comparison = DatabaseComparison(
+            job_tables=job_tables, path=path, finder=finder, database=database, wait_s=wait_s
+        )
+        findings = comparison.findings(records_proof=args.record)
+        kinds = print_findings(findings, path, args, progress, heading=path)
+        if comparison.is_foreign:
+            foreign_names.append(name)
+            continue
         kinds_by_table[name] = set(kinds)
+        if comparison.equal_text and args.format == "text":
+            print(f"{path}: {comparison.equal_text}")
     kinds_by_table |= _print_refused(args, refused_reasons, progress)
     missing_kinds = print_findings(
         finder.missing_tables(), "", args, progress, heading=str(database.url)
@@ -260,7 +301,7 @@ def _compare_job(
         print(summary_of(kinds_by_table))
         if foreign_names:
             print(f"their rows come from another database: {', '.join(foreign_names)}")
-    _print_warnings(args, warnings_of(job_tables))
+    print_warnings(args, warnings_of(job_tables))
     return set(missing_kinds).union(*kinds_by_table.values())
 
 
@@ -272,129 +313,7 @@ def _print_refused(
     for origin, reason in refused_reasons.items():
         heading = f"table {origin} of the source"
         kinds = print_findings(
-            _refusal_findings(origin, reason), "", args, progress, heading=heading
+            [refusal_finding(origin, reason)], "", args, progress, heading=heading
         )
         kinds_by_table[str(origin)] = set(kinds)
     return kinds_by_table
-
-
-def _check_all(
-    args: argparse.Namespace, job_tables: JobTables, comparison: Comparison, progress: ProgressLine
-) -> set[FindingKind]:
-    """Check each table of a job.
-
-    A table that cannot be opened or compared does not stop the others.
-    """
-    refused_reasons = refused_sources(job_tables)
-    source_filter = source_filter_of(job_tables)
-    check_is_kafka(args, job_tables.source)
-    comparisons: list[tuple[str, FileStoreTable | None, ComparedTable | StreamAppError]] = []
-    for path in paths_of(job_tables, needs_one=not refused_reasons):
-        table = None
-        try:
-            table = open_job_table(job_tables, path)
-            check_versions_known(table)
-            source_config, table_config = compared_topics(args, table, job_tables)
-            assert source_config is not None, "the configuration names it"
-            comparisons.append(
-                (path, table, comparison.add(table, source_config, table_config, source_filter))
-            )
-        except StreamAppError as error:
-            comparisons.append((path, table, error))
-    compared_tables = [
-        table
-        for _, table, outcome in comparisons
-        if table and not isinstance(outcome, StreamAppError)
-    ]
-    comparison.read(recorded_splitter(job_tables, *compared_tables))
-    kinds_by_table: dict[str, set[FindingKind]] = {}
-    details: list[str] = []
-    for path, table, compared_table in comparisons:
-        if table is not None:
-            kinds, report = _check(args, table, compared_table, progress, heading=path)
-            details.append(f"{path}: {'; '.join(detail_lines(report, quick=args.quick))}")
-        else:
-            assert isinstance(compared_table, StreamAppError), "it was not opened"
-            kinds = print_findings(
-                _opening_findings(path, compared_table), path, args, progress, heading=path
-            )
-        kinds_by_table[path.rpartition("/")[2]] = set(kinds)
-    kinds_by_table |= _print_refused(args, refused_reasons, progress)
-    if args.format == "text":
-        for line in (summary_of(kinds_by_table), *details):
-            print(line)
-    _print_warnings(args, warnings_of(job_tables))
-    return set().union(*kinds_by_table.values())
-
-
-def _check(
-    args: argparse.Namespace,
-    table: FileStoreTable,
-    compared_table: ComparedTable | StreamAppError | None,
-    progress: ProgressLine,
-    *,
-    heading: str = "",
-) -> tuple[list[FindingKind], CheckReport]:
-    """Check a table, and print its comparison's findings; return the kinds of findings.
-
-    Args:
-        compared_table: the comparison, or the error that prevented it; None if the user requested
-            none.
-    """
-    check = TableCheck(table, args.quick, progress)
-    findings = check.findings()
-    if isinstance(compared_table, StreamAppError):
-        findings = itertools.chain(findings, _omission_findings(table.location, compared_table))
-    elif compared_table is not None:
-        findings = itertools.chain(findings, compared_table.findings(check.report))
-    kinds = print_findings(findings, table.location, args, progress, heading=heading)
-    return kinds, check.report
-
-
-def _check_one(
-    args: argparse.Namespace,
-    table: FileStoreTable,
-    compared_table: ComparedTable | None,
-    progress: ProgressLine,
-) -> int:
-    kinds, report = _check(args, table, compared_table, progress)
-    if args.format == "text":
-        for line in result_lines(report, len(kinds)):
-            print(line)
-        for line in detail_lines(report, quick=args.quick):
-            print(line)
-    return exit_code(kinds)
-
-
-def _opening_findings(where: str, error: StreamAppError) -> Iterator[Finding]:
-    if isinstance(error, CorruptFileError):
-        kind, problem = FindingKind.SCHEMA, f"the table cannot be opened: {error.problem}"
-        yield Finding(kind=kind, problem=problem, where=error.where or where, fix=error.fix)
-    else:
-        yield from _omission_findings(where, error)
-
-
-def _refusal_findings(origin: Origin, reason: str) -> Iterator[Finding]:
-    yield Finding(
-        kind=FindingKind.NOT_COMPARED,
-        problem=f"nothing of {origin} is stored, its messages are in quarantine: {reason}",
-        where="stream.quarantine",
-        fix="remove this cause, and replay the records (stream-app quarantine replay)",
-    )
-
-
-def _omission_findings(where: str, error: StreamAppError) -> Iterator[Finding]:
-    problem = f"the table was not compared with its source: {error.problem}"
-    yield Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=error.fix)
-
-
-def _print_warnings(
-    args: argparse.Namespace, warnings: Iterable[JobWarning], label: str | None = None
-) -> None:
-    """Print the job's warnings; with `label`, only this table's and the whole job's."""
-    for warning in warnings:
-        if label is not None and warning.table not in ("", label):
-            continue
-        fields = {"kind": "warning", "what": warning.problem, "where": warning.table}
-        in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()
-        print(f"warning: {warning}" if args.format == "text" else in_json)

@@ -11,7 +11,7 @@ import shutil
 import sys
 
 from stream_app.app.cli.arguments.compaction import add_compact_arguments, compaction_settings
-from stream_app.app.cli.arguments.configuration import configuration_of
+from stream_app.app.cli.arguments.configuration import load_config_argument
 from stream_app.app.inspect.bucket_trees import (
     DueCompaction,
     due_compaction,
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     Raises:
         UsageError: an argument is wrong.
     """
-    settings = compaction_settings(args, configuration_of(args.conf))
+    settings = compaction_settings(args, load_config_argument(args.conf))
     if settings.row_order is not None:
         plan_sorting(settings)  # report what is wrong before Spark begins
     if args.dry_run:
@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
         if not plan:
             print("nothing is due")
         return 0
+    # The job parses the same words: `add_compact_arguments` declares them for both.
     arguments = sys.argv[sys.argv.index("compact") + 1 :]
     if sys.stdout.isatty():
         arguments += ["--terminal-width", str(shutil.get_terminal_size().columns)]

@@ -46,6 +46,6 @@ def run(args: argparse.Namespace) -> int:
     for observation in examination.observations():
         for line in observation.lines():
             print(config.secrets.hide(line), flush=True)
-        if observation.level is Severity.PROBLEM:
+        if observation.severity is Severity.PROBLEM:
             worst = Severity.PROBLEM
     return FAILED if worst is Severity.PROBLEM else 0

@@ -10,7 +10,12 @@ from functools import partial
 from rich.console import Console
 
 from stream_app.app.cli.arguments.parsed_texts import partition_argument
-from stream_app.app.cli.arguments.table import add_table, add_version, named_table, version_of
+from stream_app.app.cli.arguments.table import (
+    add_table,
+    add_version,
+    open_table_argument,
+    version_of,
+)
 from stream_app.app.inspect.bucket_trees import (
     TreeRow,
     level_rows,
@@ -114,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
             f"--partition and --bucket do not go with {args.listing}",
             fix=f"leave them out, or ask for one of {', '.join(_WITH_BUCKETS)}",
         )
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     bucket_filter.check(table, fix="leave --partition out")
     snapshot = snapshot_of(table, version_of(args))
     table_listing = _LISTINGS[args.listing](table, snapshot, bucket_filter)

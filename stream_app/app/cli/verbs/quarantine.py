@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import argparse
 import base64
-import contextlib
-import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import orjson
 
-from stream_app.app.cli.arguments.configuration import add_configuration, configuration_of
+from stream_app.app.cli.arguments.configuration import add_configuration, load_config_argument
 from stream_app.app.cli.arguments.named_table import check_table_name, names_of_job
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.whole_database import WholeDatabase
-from stream_app.app.ops.recorded_tables import paths_of
+from stream_app.app.ops.chosen_records import ChosenRecords
 from stream_app.app.ops.replay.job_replay import job_record_replays
 from stream_app.app.ops.replay.replay_lines import replay_lines
-from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.cdc.bad_reasons import REASON_KINDS
-from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.errors import UsageError
 from stream_app.quarantine.quarantine_folder import (
     Quarantine,
     QuarantinedRecord,
     RecordFilter,
-    RecordMark,
-    RecordOutcome,
     offset_range,
     open_quarantine,
 )
-from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.versions.time_travel import ms_since_1970
 
 DESCRIPTION = "Look at the records of a quarantine, replay them, or drop them."
@@ -91,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"choose records with this kind of reason; may be repeated: {', '.join(REASON_KINDS)}",
     )
     parser.add_argument(
-        "--topic", action="append", default=[], metavar="T", help="choose records of this topic"
+        "--topic", action="append", default=[], metavar="TOPIC", help="choose records of this topic"
     )
     parser.add_argument(
         "--partition", type=int, metavar="N", help="choose records of this Kafka partition"
@@ -132,10 +123,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name one quarantine", fix="give its folder, or --conf with the job's configuration"
         )
-    config = configuration_of(args.conf, args.set)
+    config = load_config_argument(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     folder = args.folder if config is None else config.stream.quarantine
-    chosen_records = _Records(
+    chosen_records = ChosenRecords(
         job_quarantine=_quarantine(args, job_tables, folder),
         job_tables=job_tables,
         name=args.table,
@@ -205,67 +196,19 @@ def _quarantine_of_job(
     return open_quarantine(folder, job_tables.file_system)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Records:
-    """The records that the arguments choose.
-
-    Attributes:
-        job_quarantine: the quarantine of the job.
-        job_tables: the tables of the job, or None if only its folder is given.
-        name: the name of the one table, or None.
-    """
-
-    job_quarantine: Quarantine
-    job_tables: SingleTable | WholeDatabase | None
-    name: str | None
-    record_filter: RecordFilter
-
-    @property
-    def quarantine(self) -> Quarantine:
-        """The folder with the chosen records."""
-        return self.job_quarantine if self.name is None else self.job_quarantine.of_table(self.name)
-
-    def unresolved_records(self) -> Sequence[QuarantinedRecord]:
-        """Return the records that still wait."""
-        return self.record_filter.select(
-            self.quarantine.unresolved_records(self._commit_users(self.name))
-        )
-
-    def unresolved_by_table(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
-        """Return the unresolved records by the name of their table; empty for a single table."""
-        separates_tables = self.job_tables is None or self.job_tables.separates_tables
-        return {
-            name: self.record_filter.select(
-                self.job_quarantine.of_table(name).unresolved_records(self._commit_users(name))
-            )
-            for name in (
-                self.job_quarantine.tables() if separates_tables and self.name is None else ()
-            )
-        }
-
-    def lines_of_other_tables(self) -> Iterator[str]:
-        """Yield a line with the other tables that have unresolved records; nothing without such."""
-        counts = {
-            name: len(records) for name, records in self.unresolved_by_table().items() if records
-        }
-        if counts:
-            tables = ", ".join(f"{name} ({count})" for name, count in counts.items())
-            yield f"such records wait in tables; choose one with --table: {tables}"
-
-    def _commit_users(self, name: str | None) -> frozenset[str]:
-        """Return the commit users of the tables; empty without a configuration."""
-        users: set[str] = set()
-        if self.job_tables is None:
-            return frozenset()
-        paths = None if name is None else [self.job_tables.path(name)]
-        for path in paths or paths_of(self.job_tables, needs_one=False):
-            with contextlib.suppress(TableNotFoundError):
-                table = open_job_table(self.job_tables, path)
-                users.update(newest_epochs(table.snapshots))
-        return frozenset(users)
+def _lines_of_other_tables(chosen_records: ChosenRecords) -> Iterator[str]:
+    """Yield a line with the other tables that have unresolved records; nothing without such."""
+    counts = {
+        name: len(records)
+        for name, records in chosen_records.unresolved_by_table().items()
+        if records
+    }
+    if counts:
+        tables = ", ".join(f"{name} ({count})" for name, count in counts.items())
+        yield f"such records wait in tables; choose one with --table: {tables}"
 
 
-def _list(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]:
+def _list(args: argparse.Namespace, chosen_records: ChosenRecords) -> Iterator[str]:
     """Yield the lines that summarise the unresolved records, by table if there are several."""
     tables = chosen_records.unresolved_by_table()
     summaries = _summaries(chosen_records.unresolved_records())
@@ -310,16 +253,17 @@ def _summary(
     }
 
 
-def _show(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]:
+def _show(args: argparse.Namespace, chosen_records: ChosenRecords) -> Iterator[str]:
     unresolved_records = chosen_records.unresolved_records()
     if not unresolved_records and args.format == "text":
-        yield from chosen_records.lines_of_other_tables()
+        yield from _lines_of_other_tables(chosen_records)
     for record in unresolved_records:
         if args.format == "jsonl":
             yield orjson.dumps(_as_json(record)).decode()
             continue
-        time = time_text(record.timestamp)
-        yield f"{record.place}{'' if time is None else f', {time}'} ({record.file})"
+        record_time_text = time_text(record.timestamp)
+        place_text = f"{record.place}, {record_time_text}" if record_time_text else record.place
+        yield f"{place_text} ({record.file})"
         yield f"  {record.kind}: {record.reason}"
         yield f"  key:   {_text_of_bytes(record.key)}"
         yield f"  value: {_text_of_bytes(record.value)}"
@@ -343,30 +287,22 @@ def _text_of_bytes(data: bytes | None) -> str:
     return "null" if data is None else data.decode(errors="backslashreplace")
 
 
-def _drop(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]:
-    """Mark the unresolved records as dropped, then remove them; yield the lines to print."""
+def _drop(args: argparse.Namespace, chosen_records: ChosenRecords) -> Iterator[str]:
+    """Drop the unresolved records, and yield the lines to print."""
     quarantine, unresolved_records = chosen_records.quarantine, chosen_records.unresolved_records()
     if not unresolved_records:
         yield NOTHING
-        yield from chosen_records.lines_of_other_tables()
+        yield from _lines_of_other_tables(chosen_records)
         return
     yield f"drop {count_text(len(unresolved_records), 'record')} of {quarantine.location}"
     if args.dry_run:
         yield DRY_RUN
         return
-    # The mark is written first, because a repeated epoch may write a removed record again.
-    quarantine.write_mark(
-        RecordMark(
-            name=uuid.uuid4().hex,
-            records=tuple(record.identity for record in unresolved_records),
-            outcomes=(RecordOutcome.DROPPED,) * len(unresolved_records),
-        )
-    )
-    quarantine.remove(unresolved_records)
+    chosen_records.drop(unresolved_records)
     yield f"dropped {count_text(len(unresolved_records), 'record')}"
 
 
-def _replay(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]:
+def _replay(args: argparse.Namespace, chosen_records: ChosenRecords) -> Iterator[str]:
     job_tables = chosen_records.job_tables
     if job_tables is None:
         raise UsageError(
@@ -380,7 +316,7 @@ def _replay(args: argparse.Namespace, chosen_records: _Records) -> Iterator[str]
         yield from replay_lines(outcome, dry_run=args.dry_run)
     if not by_table:
         yield NOTHING
-        yield from chosen_records.lines_of_other_tables()
+        yield from _lines_of_other_tables(chosen_records)
 
 
 _ACTIONS = {"list": _list, "show": _show, "replay": _replay, "drop": _drop}

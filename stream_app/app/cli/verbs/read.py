@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, metavar="N", help="print at most this many rows")
     parser.add_argument(
         "--protect",
-        metavar="D",
+        metavar="DURATION",
         help="keep the version from expiring while the command reads it, for at most this "
         "time, such as 1h; the command creates a tag for this",
     )

@@ -7,8 +7,8 @@ import os
 
 from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.config.app_config import load_config
+from stream_app.app.opening.job_folder_access import open_checkpoint
 from stream_app.app.ops.resume import resume_tables
-from stream_app.app.table_setup.job_folder_access import checkpoint_of
 from stream_app.clock import SystemClock
 
 DESCRIPTION = """\
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         CheckpointError: the checkpoint is damaged.
     """
     config = load_config(args.conf, args.set, os.environ)
-    checkpoint = checkpoint_of(
+    checkpoint = open_checkpoint(
         config.job_tables,
         fix="start the job again once the cause is fixed: it tries every table again",
     )

@@ -14,22 +14,14 @@ from stream_app.app.cli.arguments.named_table import check_table_name
 from stream_app.app.config.app_config import load_config
 from stream_app.app.inspect.database_facts import database_facts
 from stream_app.app.inspect.job_status import JobStatus
-from stream_app.app.inspect.table_status import JobTableState, TableStatus, shorten_reason
+from stream_app.app.inspect.table_status import TableStatus, shorten_reason
+from stream_app.app.opening.job_folder_access import not_begun_text, open_checkpoint
 from stream_app.app.source.topic_checks import source_ends
-from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import read_state
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
-
-_TROUBLES = (
-    JobTableState.HELD,
-    JobTableState.MISSING,
-    JobTableState.UNREADABLE,
-    JobTableState.REFUSED,
-)
-
 
 DESCRIPTION = """\
 Show the state of each table of a job: its newest epoch and snapshot, how far it is behind its
@@ -76,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         CheckpointError: the checkpoint is damaged.
     """
     config = load_config(args.conf, args.set, os.environ)
-    checkpoint = checkpoint_of(config.job_tables, fix="see the job's metrics instead")
+    checkpoint = open_checkpoint(config.job_tables, fix="see the job's metrics instead")
     status = JobStatus(
         job_tables=config.job_tables,
         checkpoint=checkpoint,
@@ -102,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     for row in rows if args.table is not None and not args.json else ():
         if row.reason is not None:
             print(f"\n{row.reason}")
-    return FAILED if not has_begun or any(row.state in _TROUBLES for row in rows) else 0
+    return FAILED if not has_begun or any(row.has_error for row in rows) else 0
 
 
 def _remarks(

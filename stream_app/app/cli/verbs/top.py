@@ -10,7 +10,7 @@ from dataclasses import replace
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from stream_app.app.cli.arguments.shown_site import add_site, site_of
+from stream_app.app.cli.arguments.shown_site import add_site, open_site
 from stream_app.app.cli.output.screen import (
     ListView,
     detail_of,
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"--interval {args.interval:g} is too short", fix=f"give {_INTERVAL_MIN_S:g} or more"
         )
-    site = site_of(args)
+    site = open_site(args)
     if args.once or not (sys.stdout.isatty() and sys.stdin.isatty()):
         # A pipe has no width, and its reader wants whole lines.
         _print(site, Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH))

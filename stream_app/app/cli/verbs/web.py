@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from stream_app.app.cli.arguments.shown_site import add_site, site_of
+from stream_app.app.cli.arguments.shown_site import add_site, open_site
 from stream_app.app.launch.optional_packages import serving_module
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.site import LOCAL_HOST
@@ -53,5 +53,5 @@ def run(args: argparse.Namespace) -> int:
         UsageError: the packages of the pages are missing, or the port is taken.
     """
     serving = serving_module()
-    serving.serve(site_of(args), args.host, args.port, token_of(os.environ), args.name)
+    serving.serve(open_site(args), args.host, args.port, token_of(os.environ), args.name)
     return 0

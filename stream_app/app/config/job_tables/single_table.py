@@ -28,11 +28,11 @@ class SingleTable(JobTables):
 
     @property
     def may_lack_keys(self) -> bool:
-        """See `JobTables.may_lack_keys`."""
+        """Whether the section has no primary keys."""
         return not self.table.primary_keys
 
     def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
-        """See `JobTables.problems`."""
+        """Yield problems of ``[table]``, and keys that only a job of a whole database may have."""
         yield from table_problems(self.table, self.source.format_declaration, given_keys)
         if self.share is not None:
             yield "stream.share", "is for a job of a whole database, [sync]: this job has one table"
@@ -41,7 +41,7 @@ class SingleTable(JobTables):
                 yield key, "is for a job of a whole database: leave it out"
 
     def format_problems(self) -> Iterator[tuple[str, str]]:
-        """See `JobTables.format_problems`."""
+        """Yield options that contradict each other, or that do not fit the configured columns."""
         for key, problem in excluding_options(self.source.format_options):
             yield self.source.format_declaration.full_key(key), problem
         if self.table.columns.fields:
@@ -58,34 +58,34 @@ class SingleTable(JobTables):
         return f"{self.table.database}.{self.table.name}"
 
     def path(self, name_in_job: str) -> str:
-        """See `JobTables.path`; the same for all names."""
+        """Return the only table's folder, for any name."""
         return self.table.path
 
     def paths(self, names: Iterable[str]) -> Mapping[str, str]:
-        """See `JobTables.paths`."""
+        """Return the folder of the only table, whatever the names are."""
         return {self.name: self.table.path}
 
     def target_path(self, origin: Origin) -> str:
-        """See `JobTables.target_path`."""
+        """Return the only table's folder, for any source table."""
         return self.table.path
 
     def table_config(self, name_in_job: str, columns: RowType) -> TableConfig:
-        """See `JobTables.table_config`."""
+        """Return the section itself, whatever columns the table has."""
         return self.table
 
     def expectations_of(self, name_in_job: str, columns: RowType) -> Sequence[Expectation]:
-        """See `JobTables.expectations_of`; those of the job, which it checks first."""
+        """Return all expectations of the job, after a check of their columns."""
         for expectation in self.expectations.all:
             check_columns(expectation, self.table.name, columns)
         return self.expectations.all
 
     def source_of(self, name_in_job: str) -> SourceConfig:
-        """See `JobTables.source_of`."""
+        """Return the job's source: the table has no settings of its own."""
         return self.source
 
     @property
     def loaded_source_table(self) -> str:
-        """See `JobTables.loaded_source_table`."""
+        """The source table that a first load reads; by default it has the table's name."""
         return self.source.snapshot_table or self.table.name
 
     @property
@@ -95,22 +95,22 @@ class SingleTable(JobTables):
 
     @property
     def joins_sources(self) -> bool:
-        """See `JobTables.joins_sources`."""
+        """Whether ``source.merge-shards`` is on."""
         return self.source.merge_shards
 
     @property
     def separates_tables(self) -> bool:
-        """See `JobTables.separates_tables`; always False, because the job has one table."""
+        """Always False, because the job has one table."""
         return False
 
     def state_key(self, name_in_job: str) -> str:
-        """See `JobTables.state_key`; always empty, because the state has one table."""
+        """Return an empty key, because the state has one table."""
         return ""
 
     def full_name(self, name_in_job: str) -> str:
-        """See `JobTables.full_name`."""
+        """Return the job's name, which is the table's full name."""
         return self.name
 
     def name_in_job(self, full_name: str) -> str:
-        """See `JobTables.name_in_job`."""
+        """Return the full name, which is also the name in the job."""
         return full_name

@@ -43,11 +43,11 @@ class WholeDatabase(JobTables):
 
     @property
     def may_lack_keys(self) -> bool:
-        """See `JobTables.may_lack_keys`."""
+        """Always True, because a source table may have no primary key."""
         return True
 
     def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
-        """See `JobTables.problems`."""
+        """Yield problems of ``[sync]``, also beside a first load, shares and whole transactions."""
         declaration = self.source.format_declaration
         yield from sync_problems(self.sync, self.source.kind, given_keys)
         yield from first_load_problems(self.source, declaration)
@@ -64,7 +64,7 @@ class WholeDatabase(JobTables):
                 yield "sync.transactions", "'whole' needs a catalog whose warehouse is a folder"
 
     def format_problems(self) -> Iterator[tuple[str, str]]:
-        """See `JobTables.format_problems`."""
+        """Yield each table's ``truncate`` if the format has none, and problems of its options."""
         if TRUNCATE_KEY not in {option.key for option in self.source.format_declaration.options}:
             for key in self.sync.tables:
                 if key.endswith(f".{TRUNCATE_KEY}"):
@@ -78,13 +78,13 @@ class WholeDatabase(JobTables):
 
     @property
     def name(self) -> str:
-        """See `JobTables.name`."""
+        """The database's name, with the job's share if several jobs share the tables."""
         share, database = self.share, self.sync.database
         return f"{database} (share {share.job_number} of {share.job_count})" if share else database
 
     @property
     def rules(self) -> SyncRules:
-        """See `JobTables.rules`."""
+        """The rules of ``[sync]``, limited to the job's share."""
         return replace(self.sync.rules, share=self.share)
 
     @property
@@ -94,12 +94,12 @@ class WholeDatabase(JobTables):
 
     @property
     def keeps_transactions(self) -> bool:
-        """See `JobTables.keeps_transactions`."""
+        """Whether ``sync.transactions`` is ``whole``."""
         return self.sync.transactions is SourceTransactions.WHOLE
 
     @property
     def named_tables(self) -> Sequence[str]:
-        """See `JobTables.named_tables`. Tables of other jobs' shares are left out."""
+        """The tables that have a section of their own, without those of other jobs' shares."""
         names = self.sync.named_tables()
         return [name for name in names if self.share is None or self.share.accepts(name)]
 
@@ -108,7 +108,7 @@ class WholeDatabase(JobTables):
         return self.sync.path(name_in_job)
 
     def paths(self, names: Iterable[str]) -> Mapping[str, str]:
-        """See `JobTables.paths`."""
+        """Return the folder of each table in the checkpoint, sorted by name."""
         return {name: self.sync.path(name) for name in sorted(set(names))}
 
     @property
@@ -117,7 +117,7 @@ class WholeDatabase(JobTables):
         return self.rules.may_collide
 
     def new_name(self, origin: Origin, targets: Mapping[Origin, str]) -> str | None:
-        """See `JobTables.new_name`."""
+        """Return the name by the rules; None if they leave the source table out or refuse it."""
         decision = decide_target(self.rules, origin, targets)
         return decision.name if isinstance(decision, TargetTable) else None
 
@@ -127,20 +127,20 @@ class WholeDatabase(JobTables):
         return Assignment(rules=self.rules, table_indices=table_indices, targets=targets)
 
     def renames_of(self, name_in_job: str) -> RenameReaction:
-        """See `JobTables.renames_of`."""
+        """Return the table's own setting, or that of all tables."""
         return self.sync.renames_of(name_in_job)
 
     def target_path(self, origin: Origin) -> str | None:
-        """See `JobTables.target_path`."""
+        """Return the folder by the rules alone, whatever tables exist; None without one."""
         name = self.new_name(origin, {})
         return None if name is None else self.sync.path(name)
 
     def table_config(self, name_in_job: str, columns: RowType) -> TableConfig:
-        """See `JobTables.table_config`."""
+        """Return the made columns and the filter, unless the table has dropped their columns."""
         return rules_of_existing_table(self.sync, name_in_job, columns)
 
     def expectations_of(self, name_in_job: str, columns: RowType) -> Sequence[Expectation]:
-        """See `JobTables.expectations_of`."""
+        """Return the expectations that apply to the table, by its name and its columns."""
         return self.expectations.of_table(name_in_job, columns)
 
     def source_of(self, name_in_job: str) -> SourceConfig:
@@ -165,11 +165,11 @@ class WholeDatabase(JobTables):
         )
 
     def full_key(self, option: str) -> str:
-        """See `JobTables.full_key`."""
+        """Return the key of the format's section, or ``sync.inexact``, which is in ``[sync]``."""
         return f"sync.{option}" if option == INEXACT else JobTables.full_key(self, option)
 
     def state_key(self, name_in_job: str) -> str:
-        """See `JobTables.state_key`."""
+        """Return the name in the job, so that each table has a part of its own."""
         return name_in_job
 
     def full_name(self, name_in_job: str) -> str:

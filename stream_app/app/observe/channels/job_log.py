@@ -77,7 +77,7 @@ def log_end(error: BaseException, text: str | None) -> None:
         print(f"error: {text}", file=sys.stderr)
 
 
-def exit_code_of(work: Callable[[], None]) -> int:
+def run_to_exit_code(work: Callable[[], None]) -> int:
     """Run a job, print its error, and return the process's exit code."""
     try:
         work()

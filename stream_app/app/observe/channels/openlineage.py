@@ -84,7 +84,7 @@ class WrittenChanges:
     topics: set[str] = field(default_factory=set)
     change_count: int = 0
     file_count: int = 0
-    bytes: int = 0
+    byte_count: int = 0
     snapshot_id: int | None = None
 
     def add(self, report: EpochReport) -> None:
@@ -92,7 +92,7 @@ class WrittenChanges:
         self.topics.update(topic for topic, _ in report.counts.ends)
         self.change_count += report.counts.change_count
         self.file_count += report.file_count
-        self.bytes += report.bytes
+        self.byte_count += report.byte_count
         if report.snapshots:
             self.snapshot_id = report.snapshots[-1].snapshot_id
 
@@ -286,7 +286,7 @@ class LineageSender(JobListener):
                 str(changes.snapshot_id)
             )
         counts = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-            rowCount=changes.change_count, size=changes.bytes, fileCount=changes.file_count
+            rowCount=changes.change_count, size=changes.byte_count, fileCount=changes.file_count
         )
         namespace, path = dataset_name(table.location)
         return OutputDataset(

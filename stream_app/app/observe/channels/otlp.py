@@ -58,7 +58,7 @@ def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
         report: the report of the table that was committed first.
         now_ms: the time of the report.
     """
-    durations, start_ms = report.durations, report.began_ms
+    durations, start_ms = report.durations, report.start_ms
     for name in ("read", "decode", "route"):
         end_ms = start_ms + _ms(durations.by_name[name])
         yield SpanTime(name=name, start_ms=start_ms, end_ms=end_ms)
@@ -81,7 +81,7 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
             "stream_app.changes": counts.change_count,
             "stream_app.bad_records": counts.bad_record_count,
             "stream_app.files": report.file_count,
-            "stream_app.bytes": report.bytes,
+            "stream_app.bytes": report.byte_count,
         }
         start_ms = now_ms - _ms(report.durations.commit_s)
         yield SpanTime(name="commit", start_ms=start_ms, end_ms=now_ms, attributes=attributes)
@@ -209,12 +209,12 @@ class EpochTracer(JobListener):
 
     def _root_span(self, report: EpochReport) -> _OpenEpoch:
         root = self._tracer.start_span(
-            "epoch", start_time=report.began_ms * _NS, attributes={"stream_app.epoch": report.epoch}
+            "epoch", start_time=report.start_ms * _NS, attributes={"stream_app.epoch": report.epoch}
         )
         parent = trace.set_span_in_context(root)
         for span in common_spans(report, self.clock.now_ms()):
             self._add_span(span, parent)
-        return _OpenEpoch(report.epoch, root, report.began_ms, self.clock.steady_seconds())
+        return _OpenEpoch(report.epoch, root, report.start_ms, self.clock.steady_seconds())
 
     def _add_span(self, span: SpanTime, parent: Any) -> None:
         child = self._tracer.start_span(

@@ -39,7 +39,7 @@ class SignsOfLife:
     _read_activity: Callable[[], Activity | None] = field(init=False, default=lambda: None)
     _current: Activity | None = field(init=False, default=None)
     _start_s: float = field(init=False, default=0.0)
-    _last_line_s: float = field(init=False, default=0.0)
+    _last_line_at_s: float = field(init=False, default=0.0)
     _is_shown: bool = field(init=False, default=False)
 
     def begin(self, text: str) -> None:
@@ -53,17 +53,17 @@ class SignsOfLife:
 
     def record_line(self) -> None:
         """Record that the job has logged a line."""
-        self._last_line_s = self.clock.steady_seconds()
+        self._last_line_at_s = self.clock.steady_seconds()
 
     def take_due_line(self) -> str | None:
         """Return the line to log if one is due, or None."""
         now_s, activity = self.clock.steady_seconds(), self._read_activity()
         if activity != self._current:
             self._current, self._start_s, self._is_shown = activity, now_s, False
-        is_due = now_s - self._last_line_s >= _QUIET_S
+        is_due = now_s - self._last_line_at_s >= _QUIET_S
         if activity is None or not is_due or (self._is_shown and not activity.repeats):
             return None
-        self._last_line_s, self._is_shown = now_s, True
+        self._last_line_at_s, self._is_shown = now_s, True
         seconds = f": {now_s - self._start_s:.0f} s so far" if activity.repeats else ""
         return activity.text + seconds
 

@@ -28,7 +28,7 @@ class PastEpoch:
     epoch: int
     time_ms: int
     message_count: int
-    bytes: int
+    byte_count: int
     in_driver: bool
     durations: EpochSeconds
 
@@ -62,11 +62,11 @@ class EpochHistory:
     """The newest epochs by table name; in a job of one table the name is ''.
 
     Attributes:
-        source_ms: the time of the newest message that any table has, in ms since 1970, or None if
-            unknown.
+        source_time_ms: the time of the newest message that any table has, in ms since 1970, or None
+            if unknown.
     """
 
-    source_ms: int | None = None
+    source_time_ms: int | None = None
     _epochs: dict[str, deque[PastEpoch]] = field(init=False, default_factory=dict)
     _jobs: dict[str, ShowsCompactions] = field(init=False, default_factory=dict)
     _violations: dict[str, Counter[Violation]] = field(init=False, default_factory=dict)
@@ -92,7 +92,7 @@ class EpochHistory:
         for snapshot in report.snapshots:
             source_time = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY, "")
             if source_time.isdecimal():
-                self.source_ms = max(self.source_ms or 0, int(source_time))
+                self.source_time_ms = max(self.source_time_ms or 0, int(source_time))
         violations = self._violations.setdefault(table, Counter())
         for violation, sighting in report.counts.violations.items():
             violations[violation] += sighting.record_count
@@ -102,7 +102,7 @@ class EpochHistory:
                 epoch=report.epoch,
                 time_ms=time_ms,
                 message_count=report.counts.message_count,
-                bytes=report.bytes,
+                byte_count=report.byte_count,
                 in_driver=report.in_driver,
                 durations=report.durations,
             )

@@ -155,7 +155,7 @@ class EventLog:
             counts.skipped_count,
             report.file_count,
             report.bucket_count,
-            bytes_text(report.bytes),
+            bytes_text(report.byte_count),
             snapshots_text(report.snapshots),
             compaction_text(report.metrics, report.durations.wait_s),
         )
@@ -207,9 +207,9 @@ class EventLog:
             lambda metrics: metrics.count_commits((report.snapshot,), report.compactions)
         )
         self.listeners.call(lambda listener: listener.on_idle_commit(self._name, report))
-        snapshots = snapshots_text((report.snapshot,))
+        commit_text = snapshots_text((report.snapshot,))
         with logging_about(table=self._name):
-            _LOG.info("%sidle commit: snapshot %s", self._prefix, snapshots)
+            _LOG.info("%sidle commit: snapshot %s", self._prefix, commit_text)
             _log_compactions(report.compactions, self._prefix)
         self._write("idle_commit", idle_event(report))
 

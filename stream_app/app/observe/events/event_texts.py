@@ -91,7 +91,7 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
         },
         "buckets": report.bucket_count,
         "files": report.file_count,
-        "bytes": report.bytes,
+        "bytes": report.byte_count,
         "in_driver": report.in_driver,
         **{f"{name}_s": seconds for name, seconds in rounded_parts(report.durations).items()},
         "snapshots": [_snapshot_event(snapshot) for snapshot in report.snapshots],

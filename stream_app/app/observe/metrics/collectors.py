@@ -28,7 +28,7 @@ from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 APP_PREFIX = "stream_app_"
-"""Begins the name of each metric."""
+"""The prefix of each metric's name."""
 _Metrics = TypeVar("_Metrics")
 CALLBACK_PROBLEMS = (
     "What lags behind the latest snapshot: Iceberg's metadata, the catalog's list of partitions."
@@ -188,7 +188,7 @@ def expiry_samples(maintenance: MaintenanceMetrics) -> Iterator[_MetricSample]:
         ("snapshots_expired", maintenance.snapshots_expired, "Snapshots that have expired."),
         ("partitions_expired", maintenance.partitions_expired, "Partitions dropped for their age."),
         ("expired_files", maintenance.files, "Files that expiry has deleted."),
-        ("expired_bytes", maintenance.bytes, "Bytes that expiry has deleted."),
+        ("expired_bytes", maintenance.byte_count, "Bytes that expiry has deleted."),
         ("expire_failed", maintenance.failures, "Expiries that ended with an error."),
         ("expire_seconds", maintenance.seconds, "Time that expiry has taken."),
     ):
@@ -207,9 +207,9 @@ def compaction_samples(metrics: CompactionMetrics) -> Iterator[_MetricSample]:
          "Rows of those buckets that wait for a compaction before any reader gets them.", sum),
         ("table_files", metrics.files, "Data files of the latest snapshot.", sum),
         ("table_bytes", metrics.bytes, "Bytes of those data files.", sum),
-        ("compaction_queue_age_seconds", metrics.oldest_queued_s,
+        ("compaction_queue_age_seconds", metrics.oldest_queued_age_s,
          "Age of the oldest compaction that waits for a thread; 0: none.", max),
-        ("compaction_running_age_seconds", metrics.oldest_running_s,
+        ("compaction_running_age_seconds", metrics.oldest_running_age_s,
          "Age of the oldest compaction that is worked at; 0: none.", max),
         ("compactions_queued", metrics.queued, "Compactions that wait for a thread.", sum),
         ("compactions_running", metrics.running, "Compactions that are worked at.", sum),

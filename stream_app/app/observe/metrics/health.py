@@ -18,15 +18,15 @@ class SourceState:
     """The distance of a job's tables behind their source.
 
     Attributes:
-        stale_s: the age of the stalest table's data, or None if unknown.
-        looked_s: seconds since the stream last reported its offsets, or None before the first
+        staleness_s: the age of the stalest table's data, or None if unknown.
+        look_age_s: seconds since the stream last reported its offsets, or None before the first
             report.
         lag: the number of messages that are not committed yet, or None if unknown.
         is_committed: whether this run has committed an epoch.
     """
 
-    stale_s: float | None
-    looked_s: float | None
+    staleness_s: float | None
+    look_age_s: float | None
     lag: int | None
     is_committed: bool
 
@@ -37,20 +37,20 @@ class JobMoment:
 
     Attributes:
         phase: ``starting``, ``running`` or ``ending``.
-        silent_s: seconds since the job checked its stream.
+        silence_s: seconds since the job checked its stream.
         held_reasons: table → the error that holds it back.
     """
 
     phase: str
-    silent_s: float
+    silence_s: float
     source_state: SourceState
     held_reasons: Mapping[str, str]
 
 
 def alive_problems(moment: JobMoment) -> list[str]:
     """Return the reasons to restart the process; empty if the process is alive."""
-    if moment.phase == "running" and moment.silent_s > SILENCE_S:
-        return [f"the job has not checked its stream for {moment.silent_s:.0f} s"]
+    if moment.phase == "running" and moment.silence_s > SILENCE_S:
+        return [f"the job has not checked its stream for {moment.silence_s:.0f} s"]
     return []
 
 
@@ -64,17 +64,17 @@ def staleness_problems(
         pause_s: seconds between two checks of the source.
     """
     problems = []
-    if source_state.looked_s is None:
+    if source_state.look_age_s is None:
         problems.append("the job has not checked the source yet")
-    elif source_state.looked_s > max(max_staleness_s, pause_s + OFFSET_REPORT_S):
+    elif source_state.look_age_s > max(max_staleness_s, pause_s + OFFSET_REPORT_S):
         problems.append(
-            f"the job has not checked the source for {source_state.looked_s:.0f} s: an epoch "
+            f"the job has not checked the source for {source_state.look_age_s:.0f} s: an epoch "
             "takes long, or the broker does not answer"
         )
-    if source_state.stale_s is not None and source_state.stale_s > max_staleness_s:
+    if source_state.staleness_s is not None and source_state.staleness_s > max_staleness_s:
         problems.append(
-            f"a table is {source_state.stale_s:.0f} s behind its source; stream.max-staleness is "
-            f"{max_staleness_s:.0f} s"
+            f"a table is {source_state.staleness_s:.0f} s behind its source; "
+            f"stream.max-staleness is {max_staleness_s:.0f} s"
         )
     if source_state.lag and not source_state.is_committed:
         problems.append(f"{source_state.lag} messages wait, and no epoch is committed yet")
@@ -117,15 +117,15 @@ class JobHealth:
     hide: Callable[[str], str] = str
     phase: str = "starting"
     held_reasons: dict[str, str] = field(default_factory=dict)
-    _checked_s: float = field(init=False)
+    _checked_at_s: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._checked_s = self.clock.steady_seconds()
+        self._checked_at_s = self.clock.steady_seconds()
 
     def note_heartbeat(self, is_running: bool) -> None:
         """Record that the job has checked its stream; `is_running` is False at the last check."""
         self.phase = "running" if is_running else "ending"
-        self._checked_s = self.clock.steady_seconds()
+        self._checked_at_s = self.clock.steady_seconds()
 
     def alive(self) -> Sequence[str]:
         """Return the reasons to restart the process; empty if the process is alive."""
@@ -139,7 +139,7 @@ class JobHealth:
     def _moment(self) -> JobMoment:
         return JobMoment(
             phase=self.phase,
-            silent_s=self.clock.steady_seconds() - self._checked_s,
+            silence_s=self.clock.steady_seconds() - self._checked_at_s,
             source_state=self.read_source_state(),
             held_reasons=dict(self.held_reasons),
         )

@@ -25,7 +25,7 @@ from prometheus_client import (
 )
 
 from stream_app import __version__
-from stream_app.app.inspect.table_facts import newest_source_ms
+from stream_app.app.inspect.table_facts import newest_source_time_ms
 from stream_app.app.load.load_progress import LoadProgress
 from stream_app.app.observe.metrics.collectors import (
     APP_PREFIX,
@@ -86,13 +86,13 @@ class JobMetrics:
         label: str,
         clock: Clock | None = None,
         *,
-        look_s: float = OFFSET_REPORT_S,
+        look_interval_s: float = OFFSET_REPORT_S,
         folders: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
         """Start all numbers at 0.
 
         Args:
-            look_s: the maximum time between two checks of the source, outside of epochs.
+            look_interval_s: the maximum time between two checks of the source, outside of epochs.
             folders: purpose → folder, whose disk's free space `DiskCollector` reads.
         """
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -101,7 +101,7 @@ class JobMetrics:
         self.compactions = TablesCollector(compaction_samples)
         self.maintenance = TablesCollector(expiry_samples)
         self.callbacks = TablesCollector(callback_samples)
-        self.source = SourceMetrics(self._gauge, clock or SystemClock(), look_s)
+        self.source = SourceMetrics(self._gauge, clock or SystemClock(), look_interval_s)
         self.store, self.jvm = StoreCollector(self.label), JvmCollector(self.label)
         self.disks, self.loads = DiskCollector(self.label, folders), LoadCollector()
         table_collectors = (self.compactions, self.maintenance, self.callbacks)
@@ -198,16 +198,16 @@ class JobMetrics:
         self._held.labels(label).set(len(names))
         self.source.note_held(label, name, held_table)
 
-    def note_open(self, latest_snapshots: Sequence[Snapshot], topics: Collection[str]) -> None:
+    def note_open(self, snapshots: Sequence[Snapshot], topics: Collection[str]) -> None:
         """Record that the table is opened, before its first epoch of this run.
 
         Args:
-            latest_snapshots: the table's latest snapshots, newest first.
+            snapshots: the table's latest snapshots, newest first.
             topics: the topics from which the table has messages.
         """
-        self.source.note_open(self.label, self.name, newest_source_ms(latest_snapshots), topics)
-        if latest_snapshots:
-            self._set_latest_snapshot(latest_snapshots[0])
+        self.source.note_open(self.label, self.name, newest_source_time_ms(snapshots), topics)
+        if snapshots:
+            self._set_latest_snapshot(snapshots[0])
 
     def count_unassigned(self, quarantine_report: QuarantineReport) -> None:
         """Count quarantined messages that belong to no table."""
@@ -262,7 +262,7 @@ class JobMetrics:
 
     def _add_part_seconds(self, report: EpochReport) -> None:
         """Add an epoch's seconds before the commit once for all tables, to the job's metrics."""
-        durations, epoch_run = dict(report.durations.by_name), (report.epoch, report.began_ms)
+        durations, epoch_run = dict(report.durations.by_name), (report.epoch, report.start_ms)
         self._seconds.labels(self.label, "commit").observe(durations.pop("commit"))
         if self._newest_run != [epoch_run]:
             self._newest_run[:] = [epoch_run]

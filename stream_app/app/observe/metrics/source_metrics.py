@@ -35,14 +35,14 @@ class SourceMetrics:
 
     Attributes:
         clock: the clock from which each scrape computes ages.
-        look_s: the maximum time between two checks of the source, outside of epochs.
+        look_interval_s: the maximum time between two checks of the source, outside of epochs.
     """
 
     def __init__(
-        self, make_gauge: MakesGauge, clock: Clock, look_s: float = OFFSET_REPORT_S
+        self, make_gauge: MakesGauge, clock: Clock, look_interval_s: float = OFFSET_REPORT_S
     ) -> None:
         self.clock = clock
-        self.look_s = look_s
+        self.look_interval_s = look_interval_s
         self._read_offsets: Callable[[], JobOffsets | None] = lambda: None
         self._progress: SourceProgress | None = None
         self._offsets: JobOffsets | None = None
@@ -51,7 +51,7 @@ class SourceMetrics:
         self._looked_at_s: float | None = None
         self._is_committed = False
         self._newest_s: dict[SeriesKey, float] = {}
-        self._ready_s: float | None = None
+        self._ready_at_s: float | None = None
         self._held_tables: dict[SeriesKey, HeldTable] = {}
         self._complete_s: dict[SeriesKey, float] = {}
         self._topics: dict[SeriesKey, set[str]] = {}
@@ -94,17 +94,18 @@ class SourceMetrics:
         self._looked.labels(label).set(self.clock.now_ms() / 1000)
 
     def note_open(
-        self, label: str, name: str, source_ms: int | None, topics: Collection[str]
+        self, label: str, name: str, source_time_ms: int | None, topics: Collection[str]
     ) -> None:
         """Record an opened table, before its first epoch of this run.
 
         Args:
-            source_ms: the time of the table's newest message, in ms since 1970, or None if unknown.
+            source_time_ms: the time of the table's newest message, in ms since 1970, or None if
+                unknown.
             topics: the topics from which the table has messages.
         """
         self._topics.setdefault((label, name), set()).update(topics)
-        if source_ms is not None:
-            self._note_message_time(label, name, source_ms / 1000)
+        if source_time_ms is not None:
+            self._note_message_time(label, name, source_time_ms / 1000)
 
     def note_progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
         """Record the source's state that the stream reports at this time."""
@@ -162,7 +163,7 @@ class SourceMetrics:
             # Until then the table was as complete as the ready ones, which may have advanced since:
             # the job may have restarted.
             since_s = held_table.since_ms / 1000
-            self._complete_s[key] = min(since_s, self._ready_s or since_s)
+            self._complete_s[key] = min(since_s, self._ready_at_s or since_s)
         self._held_tables[key] = held_table
         self._export_age(label)
 
@@ -171,8 +172,8 @@ class SourceMetrics:
         newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
         keys = {*newest_s, *self._held_tables} if self._knows_source else {*self._held_tables}
         return SourceState(
-            stale_s=self._greatest_age(newest_s, keys) if keys else None,
-            looked_s=None if looked_at_s is None else self._now_s() - looked_at_s,
+            staleness_s=self._greatest_age(newest_s, keys) if keys else None,
+            look_age_s=None if looked_at_s is None else self._now_s() - looked_at_s,
             lag=self._lag,
             is_committed=self._is_committed,
         )
@@ -182,7 +183,7 @@ class SourceMetrics:
         self._newest_s[key] = max(time_s, self._newest_s.get(key, time_s))
         self._newest_time.labels(label).set(self._newest_s[key])
         if key not in self._held_tables:
-            self._ready_s = max(time_s, self._ready_s or time_s)
+            self._ready_at_s = max(time_s, self._ready_at_s or time_s)
         if self._knows_source:
             self._export_age(label)
 
@@ -228,7 +229,7 @@ class SourceMetrics:
         # An epoch without messages for a table also brings it as far as the others.
         start_s = max(newest_s.values(), default=now_s)
         if self._lag == 0 and self._looked_at_s is not None:
-            if now_s - self._looked_at_s <= self.look_s:
+            if now_s - self._looked_at_s <= self.look_interval_s:
                 return 0.0
             start_s = max(start_s, self._looked_at_s)  # then the tables had all messages
         return max(0.0, now_s - start_s)

@@ -48,7 +48,7 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.format.row_hash.key_groups import HashedRows, group_by_key, key_texts
 from stream_app.format.row_hash.row_hashes import row_hashes
 from stream_app.process.local_disk import scratch_folder
-from stream_app.spark.load.database_row_reader import DatabaseRowReader
+from stream_app.spark.jobs.database_row_reader import DatabaseRowReader
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend

@@ -18,7 +18,7 @@ from stream_app.app.ops.source_comparison.source_replay import (
 )
 from stream_app.app.source.kafka_reader import end_offsets
 from stream_app.app.source.topic_checks import RECREATED_FIX
-from stream_app.app.source.topic_messages import reader_of
+from stream_app.app.source.topic_messages import open_topic_reader
 from stream_app.cdc.pipeline_steps.own_message_decoder import SourceFilter
 from stream_app.checkpoint.job_state import JobState
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
@@ -96,7 +96,7 @@ class UnreadMessages:
         for (topic, partition_number), start in starts.items():
             if self._has_messages(topic):
                 start_offsets.setdefault(topic, {})[str(partition_number)] = start
-        with reader_of(self.source_config) as reader:
+        with open_topic_reader(self.source_config) as reader:
             newest_offsets = end_offsets(self.source_config, reader.settings)
             ends = {
                 topic: topic_offsets

@@ -17,8 +17,8 @@ from stream_app.app.ops.doctor.observation import (
     Observation,
     clock_observations,
     good_observation,
-    problem,
-    warning,
+    problem_observation,
+    warning_observation,
 )
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import format_notice
@@ -58,7 +58,7 @@ class BrokerExamination:
             return
         if settings := unaskable_settings(source_config):
             text = f"not asked, because of {', '.join(settings)}"
-            yield warning("broker", text, "start the job, and read its log")
+            yield warning_observation("broker", text, "start the job, and read its log")
             return
         with SourceConnection(source_config, timeout_s=self.timeout_s) as connection:
             self.topics = connection.topics()
@@ -78,10 +78,10 @@ class BrokerExamination:
         )
         yield from self._read_rights(ends)
         if times:
-            newest_ms = max(times.values())
+            newest_time_ms = max(times.values())
             owner = "the newest message"
             yield from clock_observations(
-                "broker", owner, newest_ms, self.clock, may_be_behind=True
+                "broker", owner, newest_time_ms, self.clock, may_be_behind=True
             )
 
     def _read_rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
@@ -100,19 +100,21 @@ class BrokerExamination:
             batches = self._read(ranges)
         except WrongSourceError as error:
             if names := self._denied_topics(ranges):
-                yield problem(
+                yield problem_observation(
                     "broker",
                     f"{_name_list(names)} may not be read by this user (Read is not allowed)",
                     "allow Read on these topics for the user of source.kafka",
                 )
             else:
-                yield problem("broker", error.problem, error.fix)
+                yield problem_observation("broker", error.problem, error.fix)
         except StreamAppError as error:
-            yield problem("broker", f"no record can be fetched ({error.problem})", error.fix)
+            yield problem_observation(
+                "broker", f"no record can be fetched ({error.problem})", error.fix
+            )
         else:
             yield good_observation("broker", "the topics may be described and read")
             if (notice := format_notice(self.source_config.format, batches)) is not None:
-                yield warning("broker", notice.problem, notice.fix)
+                yield warning_observation("broker", notice.problem, notice.fix)
 
     def _fullest_partition(self, topic: str, ends: PartitionOffsets) -> int:
         return max(

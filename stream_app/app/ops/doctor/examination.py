@@ -15,6 +15,8 @@ from pathlib import Path
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.inspect.job_status import JobStatus
+from stream_app.app.opening.job_catalog import job_catalog, open_job_table
+from stream_app.app.opening.job_folder_access import open_checkpoint, probe_local
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import BrokerExamination
 from stream_app.app.ops.doctor.observation import (
@@ -22,8 +24,8 @@ from stream_app.app.ops.doctor.observation import (
     clock_observations,
     good_observation,
     guarded_observations,
-    problem,
-    warning,
+    problem_observation,
+    warning_observation,
 )
 from stream_app.app.ops.doctor.table_examination import (
     column_observations,
@@ -34,8 +36,6 @@ from stream_app.app.ops.doctor.table_examination import (
     refused_sources_warnings,
 )
 from stream_app.app.source.topic_checks import RECREATED_FIX, recreated_topics
-from stream_app.app.table_setup.job_catalog import job_catalog, open_job_table
-from stream_app.app.table_setup.job_folder_access import checkpoint_of, probe_local
 from stream_app.app.table_setup.single_table_setup import changes_that_fail, configured_schema
 from stream_app.app.text.listing import count_text
 from stream_app.catalog.catalog_options import names_folder
@@ -128,8 +128,8 @@ class Examination:
         yield good_observation(
             subject, f"{folder} can be written, and of two writers of a file one wins"
         )
-        store_ms = store_now_ms(file_io, existing_folder)
-        yield from clock_observations(subject, "the store", store_ms, self.clock)
+        store_time_ms = store_now_ms(file_io, existing_folder)
+        yield from clock_observations(subject, "the store", store_time_ms, self.clock)
 
     def _catalog(self) -> Iterator[Observation]:
         job_tables = self.job_tables
@@ -145,11 +145,11 @@ class Examination:
         if not can_open(location):
             yield _spark_only_warning("checkpoint", location)
             return
-        folder = checkpoint_of(self.job_tables, fix=_START)
+        folder = open_checkpoint(self.job_tables, fix=_START)
         yield from self._store_observations("checkpoint", location)
         if is_local(location) and (empty_names := empty_files(Path(folder.location))):
             text = f"{', '.join(empty_names)} of it is empty, as after a power cut"
-            yield problem("checkpoint", text, LOST_FIX)
+            yield problem_observation("checkpoint", text, LOST_FIX)
             return
         state = state_or_empty(folder)
         check_owner(
@@ -160,7 +160,7 @@ class Examination:
         elif recreated_names := recreated_topics(state.topic_ids, self._broker.topics):
             names = ", ".join(sorted(recreated_names))
             text = f"the topic {names} was recreated since the job has begun"
-            yield problem("checkpoint", text, RECREATED_FIX)
+            yield problem_observation("checkpoint", text, RECREATED_FIX)
         else:
             yield from self._lost_offsets(folder)
 
@@ -171,10 +171,14 @@ class Examination:
                 self._status(checkpoint).offsets_by_table() if self._broker.starts else {}
             )
         except CheckpointError as error:
-            yield problem("checkpoint", f"its offsets cannot be read: {error.problem}", error.fix)
+            yield problem_observation(
+                "checkpoint", f"its offsets cannot be read: {error.problem}", error.fix
+            )
             return
         except (ValueError, KeyError) as error:  # `EpochLog.query_id` parses Spark's metadata
-            yield problem("checkpoint", f"its metadata cannot be read: {error!r}", LOST_FIX)
+            yield problem_observation(
+                "checkpoint", f"its metadata cannot be read: {error!r}", LOST_FIX
+            )
             return
         lost_texts = {
             str(lost_range)
@@ -187,7 +191,7 @@ class Examination:
             return
         text = f"records that the job has not read are gone: {'; '.join(sorted(lost_texts))}"
         if self.job_tables.source.fail_on_data_loss:
-            yield problem(
+            yield problem_observation(
                 "checkpoint",
                 text,
                 "fill the table again, with a new checkpoint, from a topic that has everything; or "
@@ -195,7 +199,9 @@ class Examination:
                 "retention",
             )
         else:
-            yield warning("checkpoint", f"{text}, and the job skips them", "raise the retention")
+            yield warning_observation(
+                "checkpoint", f"{text}, and the job skips them", "raise the retention"
+            )
 
     def _status(self, checkpoint: JobFolder) -> JobStatus:
         now_ms = self.clock.now_ms()
@@ -205,7 +211,7 @@ class Examination:
 
     def _tables_of(self, job_tables: WholeDatabase) -> Iterator[Observation]:
         if can_open(job_tables.checkpoint):
-            checkpoint = checkpoint_of(job_tables, fix=_START)
+            checkpoint = open_checkpoint(job_tables, fix=_START)
             status = self._status(checkpoint)
             yield from held_table_warnings(checkpoint)
             yield from refused_sources_warnings(status.refused_reasons())
@@ -236,7 +242,7 @@ class Examination:
 
     def _merging(self, schema: TableSchema) -> Iterator[Observation]:
         for change in changes_that_fail(self.job_tables.source.format, schema):
-            yield warning("table", change.problem, change.fix)
+            yield warning_observation("table", change.problem, change.fix)
 
 
 def _checkpoint_owner(job_tables: SingleTable | WholeDatabase) -> tuple[str, str]:
@@ -255,4 +261,4 @@ def _checkpoint_owner(job_tables: SingleTable | WholeDatabase) -> tuple[str, str
 def _spark_only_warning(subject: str, location: str) -> Observation:
     """Return the warning that the doctor cannot check a folder that only Spark can access."""
     text = f"only Spark reaches {location}, and the doctor starts none"
-    return warning(subject, text, _START)
+    return warning_observation(subject, text, _START)

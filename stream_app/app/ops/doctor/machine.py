@@ -11,7 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from stream_app.app.launch.java import JAVA_VERSION_MIN, find_java, is_new_enough, java_version
-from stream_app.app.ops.doctor.observation import Observation, good_observation, problem, warning
+from stream_app.app.ops.doctor.observation import (
+    Observation,
+    good_observation,
+    problem_observation,
+    warning_observation,
+)
 from stream_app.app.text.listing import size_text
 from stream_app.errors import UsageError
 from stream_app.fileio.local.local_file_io import local_path
@@ -37,9 +42,9 @@ def java_observations() -> Iterator[Observation]:
     installed_version = java_version(program)
     fix = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
     if installed_version is None:
-        yield problem("java", f"{program} does not print its version", fix)
+        yield problem_observation("java", f"{program} does not print its version", fix)
     elif not is_new_enough(installed_version):
-        yield problem("java", f"{program} is Java {installed_version}", fix)
+        yield problem_observation("java", f"{program} is Java {installed_version}", fix)
     else:
         yield good_observation("java", f"{installed_version} ({program})")
 
@@ -51,7 +56,7 @@ def package_observations() -> Iterator[Observation]:
     try:
         check_spark(version("pyspark"))
     except UsageError as error:
-        yield problem("spark", error.problem, error.fix)
+        yield problem_observation("spark", error.problem, error.fix)
 
 
 def memory_observations(
@@ -80,7 +85,7 @@ def memory_observations(
     if heap + task_count * buffer > total * _MEMORY_SHARE:
         rest = "Python's workers and compactions need the rest"
         fix = f"lower {DRIVER_MEMORY}, the cores of spark.master or write-buffer-size: {rest}"
-        yield warning("memory", requirement, fix)
+        yield warning_observation("memory", requirement, fix)
     else:
         yield good_observation("memory", requirement)
     if not task_count:
@@ -111,7 +116,7 @@ def _executor_memory_observations(
     )
     if task_count * buffer > overhead:
         fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
-        yield warning("memory", requirement, fix)
+        yield warning_observation("memory", requirement, fix)
     else:
         yield good_observation("memory", requirement)
 
@@ -122,7 +127,7 @@ def _size(spark_settings: Mapping[str, str], key: str, default: str) -> int | Ob
     try:
         return parse_memory_size(text if text[-1:].isalpha() else f"{text}m")
     except ValueError as error:
-        return problem("memory", f"{key} {error}", "give a size such as '4g'")
+        return problem_observation("memory", f"{key} {error}", "give a size such as '4g'")
 
 
 def machine_memory() -> int:
@@ -149,6 +154,8 @@ def disk_observations(location: str, free_min: int = FREE_DISK_MIN) -> Iterator[
     free_bytes = shutil.disk_usage(existing_folder).free
     free_text = f"{size_text(free_bytes)} are free at {existing_folder}"
     if free_bytes < free_min:
-        yield warning("disk", free_text, "a compaction needs the size of a whole bucket beside it")
+        yield warning_observation(
+            "disk", free_text, "a compaction needs the size of a whole bucket beside it"
+        )
     else:
         yield good_observation("disk", free_text)

@@ -31,30 +31,30 @@ class Observation:
     """
 
     subject: str
-    level: Severity
+    severity: Severity
     text: str
     fix: str = ""
 
     def lines(self) -> Iterator[str]:
         """Yield the observation's line, and its remedy as a second line."""
-        yield f"{self.level.value:<8} {self.subject:<11} {self.text}"
+        yield f"{self.severity.value:<8} {self.subject:<11} {self.text}"
         if self.fix:
             yield f"{'':<8} {'':<11} to fix: {self.fix}"
 
 
 def good_observation(subject: str, text: str) -> Observation:
     """Return an observation that needs no remedy."""
-    return Observation(subject=subject, level=Severity.OK, text=text)
+    return Observation(subject=subject, severity=Severity.OK, text=text)
 
 
-def warning(subject: str, text: str, fix: str) -> Observation:
+def warning_observation(subject: str, text: str, fix: str) -> Observation:
     """Return an observation of a risk, with which a job can run."""
-    return Observation(subject=subject, level=Severity.WARNING, text=text, fix=fix)
+    return Observation(subject=subject, severity=Severity.WARNING, text=text, fix=fix)
 
 
-def problem(subject: str, text: str, fix: str) -> Observation:
+def problem_observation(subject: str, text: str, fix: str) -> Observation:
     """Return an observation of an obstacle, with which a job cannot run."""
-    return Observation(subject=subject, level=Severity.PROBLEM, text=text, fix=fix)
+    return Observation(subject=subject, severity=Severity.PROBLEM, text=text, fix=fix)
 
 
 def guarded_observations(
@@ -65,9 +65,9 @@ def guarded_observations(
         yield from check()
     except StreamAppError as error:
         where = f" ({error.where})" if error.where else ""
-        yield problem(subject, f"{error.problem}{where}", error.fix)
+        yield problem_observation(subject, f"{error.problem}{where}", error.fix)
     except OSError as error:
-        yield problem(
+        yield problem_observation(
             subject, str(error), "see that the path exists and that this user may write it"
         )
 
@@ -87,7 +87,7 @@ def clock_observations(
         difference_s < -_CLOCK_DIFFERENCE_MAX_S and not may_be_behind
     ):
         direction = "ahead of" if difference_s > 0 else "behind"
-        yield warning(
+        yield warning_observation(
             subject,
             f"the time of {owner} is {abs(difference_s):.0f} s {direction} this machine's clock",
             "let both machines follow a time server: expiry, tags and freshness go by these times",

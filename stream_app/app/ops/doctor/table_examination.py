@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 import pyarrow as pa
 
 from stream_app.app.config.job_tables.job_tables import JobTables
+from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.ops.doctor.observation import (
     Observation,
     good_observation,
     guarded_observations,
-    problem,
-    warning,
+    problem_observation,
+    warning_observation,
 )
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import first_messages, in_one_table
@@ -23,7 +24,6 @@ from stream_app.app.table_setup.first_message_checks import (
     snapshot_only_remarks,
     tables_in_messages,
 )
-from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lower_case_names import Describe, LowerCaseDescriber
 from stream_app.cdc.source_tables import messages_by_origin
@@ -64,7 +64,7 @@ def latest_snapshot_problems(table: FileStoreTable) -> Iterator[Observation]:
     if findings:
         first_finding = findings[0]
         more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
-        yield problem(
+        yield problem_observation(
             "table",
             f"{first_finding.problem}{more} ({first_finding.where}), which snapshot "
             f"{latest_snapshot.snapshot_id} needs",
@@ -82,10 +82,10 @@ def iceberg_reader_lag(table: FileStoreTable, name: str = "") -> Iterator[Observ
         lag = reader_lag(table)
     except StreamAppError as error:
         where = f" ({error.where})" if error.where else ""
-        yield warning("iceberg", f"{prefix}{error.problem}{where}", error.fix)
+        yield warning_observation("iceberg", f"{prefix}{error.problem}{where}", error.fix)
         return
     if lag is not None and lag.is_behind:
-        yield warning("iceberg", f"{prefix}{lag.text}", LAG_FIX)
+        yield warning_observation("iceberg", f"{prefix}{lag.text}", LAG_FIX)
     elif lag is not None:
         yield good_observation("iceberg", f"{prefix}{lag.text}")
 
@@ -122,7 +122,7 @@ def refused_sources_warnings(reasons: Mapping[Origin, str]) -> Iterator[Observat
     """Yield a warning for each source table that the job does not store."""
     for origin, reason in reasons.items():
         fix = "remove this cause, and replay its records (stream-app quarantine replay)"
-        yield warning("table", f"nothing of {origin} is stored: {reason}", fix)
+        yield warning_observation("table", f"nothing of {origin} is stored: {reason}", fix)
 
 
 def held_table_warnings(checkpoint: JobFolder) -> Iterator[Observation]:
@@ -132,7 +132,7 @@ def held_table_warnings(checkpoint: JobFolder) -> Iterator[Observation]:
         if held_table.has_failed:
             [reason, *_] = held_table.reason.splitlines() or [""]
             fix = f"see the error by stream-app status --table {name}; retry by stream-app resume"
-            yield warning("table", f"{name} is held back: {reason}", fix)
+            yield warning_observation("table", f"{name} is held back: {reason}", fix)
 
 
 def column_observations(
@@ -149,10 +149,10 @@ def column_observations(
         for remark in _remarks(job_tables, origin, messages_of_origin):
             is_quiet = False
             fix = remark.remedy(job_tables.full_key)
-            yield warning(_COLUMNS_PART, f"{origin}: {remark.text()}", fix)
+            yield warning_observation(_COLUMNS_PART, f"{origin}: {remark.text()}", fix)
     for root, leaves in partition_roots(tables_in_messages(messages_of)).items():
         is_quiet = False
-        yield warning(_COLUMNS_PART, root_warning(root, leaves), PUBLISH_FIX)
+        yield warning_observation(_COLUMNS_PART, root_warning(root, leaves), PUBLISH_FIX)
     if messages_of and is_quiet:
         yield good_observation(
             _COLUMNS_PART, f"some messages of {len(messages_of)} source tables lose nothing"

@@ -13,11 +13,11 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
+from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.ops.recorded_tables import named_splitter
 from stream_app.app.ops.replay.later_change_check import ReadRange, topic_reader
 from stream_app.app.ops.replay.record_replay import RecordReplay, as_messages
 from stream_app.app.ops.source_comparison.source_replay import own_messages
-from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.table_setup.table_pipeline import (
     LEFT_OUT_BY_REPLAY,
     LEFT_OUT_OF_LATER_CHANGES,

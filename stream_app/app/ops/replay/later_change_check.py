@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.source.topic_messages import reader_of
+from stream_app.app.source.topic_messages import open_topic_reader
 from stream_app.arrow_buffers import Bools, bools_of
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.message_format import MessageFormat
@@ -127,7 +127,7 @@ def topic_reader(source_config: SourceConfig) -> ReadRange:
     ) -> Iterator[pa.RecordBatch]:
         if start >= end:
             return
-        with reader_of(source_config) as reader:
+        with open_topic_reader(source_config) as reader:
             oldest_offset, newest_offset = reader.bounds(*kafka_partition)
             if oldest_offset > start:
                 raise _lost_error(kafka_partition, start, oldest_offset)

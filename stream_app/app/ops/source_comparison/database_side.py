@@ -125,7 +125,7 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
         UsageError: the driver is not installed.
         SourceError: the database does not respond, or refuses the user.
     """
-    with open_connection(replace(url, answer_s=_STATEMENT_TIMEOUT_S)) as connection:
+    with open_connection(replace(url, answer_timeout_s=_STATEMENT_TIMEOUT_S)) as connection:
         with connection.cursor() as cursor:
             for setting in dialect_of(url.driver).settings:
                 cursor.execute(setting)

@@ -120,8 +120,8 @@ class Omissions:
                 DriftKind.CUT: f"column {name!r} cuts off digits of the source's times, so it was "
                 "compared with what is left of them",
             }[kind]
-            first_place = _place_text(*sighting.place)
-            count = f"; such records: {sighting.record_count}, the first is {first_place}"
+            place_text = _place_text(*sighting.place)
+            count = f"; such records: {sighting.record_count}, the first is {place_text}"
             ignore_fix = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
             yield _finding(problem + count, self.where, f"{_COLUMN_FIXES[kind]}; or {ignore_fix}")
 

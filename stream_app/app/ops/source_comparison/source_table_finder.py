@@ -13,7 +13,7 @@ from itertools import chain
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.ops.source_comparison.database_side import SummedDatabase, SummedSource
-from stream_app.app.source.captured_tables import relation_origin, relations_of
+from stream_app.app.source.captured_tables import read_relations, relation_origin
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.checkpoint.job_state import JobState
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
@@ -85,7 +85,9 @@ class SourceTableFinder:
         It skips partitioned tables, because messages may name them or their partitions.
         """
         url = self.database.url
-        for (schema, name), relation in sorted(relations_of(self.database.connection, url).items()):
+        for (schema, name), relation in sorted(
+            read_relations(self.database.connection, url).items()
+        ):
             origin = relation_origin(url, schema, name)
             is_partitioned = relation.is_root or relation.is_partition
             if origin.database != url.database or is_partitioned or self._knows(origin):

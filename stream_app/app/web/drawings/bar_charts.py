@@ -156,9 +156,9 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
     ]
     if not row_counts:
         return None
-    first_ms, last_ms = min(row_counts)[0], max(row_counts)[0]
-    span_ms = max(_SPAN_MIN_MS, (last_ms - first_ms) // (SPANS - 1) + 1)
-    start_ms = last_ms - (SPANS - 1) * span_ms
+    first_time_ms, last_time_ms = min(row_counts)[0], max(row_counts)[0]
+    span_ms = max(_SPAN_MIN_MS, (last_time_ms - first_time_ms) // (SPANS - 1) + 1)
+    start_ms = last_time_ms - (SPANS - 1) * span_ms
     sums = [0] * SPANS
     for time_ms, row_count in row_counts:
         sums[(time_ms - start_ms) // span_ms] += row_count
@@ -181,7 +181,7 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
         bars=tuple(bars),
         ticks=axis.ticks,
         first_time=_to_the_second(start_ms),
-        last_time=_to_the_second(last_ms + span_ms),
+        last_time=_to_the_second(last_time_ms + span_ms),
         row_count=sum(sums),
     )
 

@@ -62,7 +62,7 @@ class BucketTree:
     bucket: int
     sorted_run_count: int
     row_count: int
-    bytes: int
+    byte_count: int
     lines: tuple[LevelLine, ...]
     next: str
     compaction: str
@@ -113,7 +113,7 @@ def _tree(
         bucket=bucket,
         sorted_run_count=len(runs),
         row_count=sum(run.rows for run in runs),
-        bytes=sum(run.bytes for run in runs),
+        byte_count=sum(run.bytes for run in runs),
         lines=tuple(lines),
         next=next_compactions.of_bucket(bucket_key, len(runs)),
         compaction="" if compaction is None else _compaction_text(compaction),
@@ -125,7 +125,7 @@ def _compaction_text(compaction: UnfinishedCompaction) -> str:
     return (
         f"{'compacting' if compaction.is_running else 'waits for a thread'}: {compaction.reason}, "
         f"levels {levels} → {compaction.output_level}, {compaction.file_count} files, "
-        f"{size_text(compaction.bytes)}"
+        f"{size_text(compaction.byte_count)}"
     )
 
 

@@ -144,11 +144,11 @@ class AvroSourceExtractor:
             SourceError: the schema registry does not answer.
         """
         values, message_indices = present_values(messages)
-        rows_of_schemas = (
+        indices_of_schemas = (
             message_indices[indices].astype(np.int64) for indices, _ in self._by_schema(values)
         )
         return versions_of_schemas(
-            messages, rows_of_schemas, partial(self.describe, options=options)
+            messages, indices_of_schemas, partial(self.describe, options=options)
         )
 
     def as_json(self, messages: pa.RecordBatch, *, with_schema: bool) -> pa.RecordBatch:

@@ -69,25 +69,29 @@ def avro_images(
         image_indices: int64 [m], [m]; the row of each message's image before and after, or -1.
         wire_columns: the columns of all images.
     """
-    before_at, after_at = image_indices
+    before_indices, after_indices = image_indices
     ops = ops_of(texts.ops, OPS_OF_LETTERS)
-    is_suspect = lacks_image(ops, before_at >= 0, after_at >= 0)
+    is_suspect = lacks_image(ops, before_indices >= 0, after_indices >= 0)
     for column in wire_columns:
         if column.is_suspect.any():
             is_suspect_image = np.append(column.is_suspect, False)  # for images at -1
-            is_suspect = is_suspect | is_suspect_image[before_at] | is_suspect_image[after_at]
+            is_suspect = (
+                is_suspect | is_suspect_image[before_indices] | is_suspect_image[after_indices]
+            )
     images = StackedImages(
         ops=ops,
-        before_at=before_at,
-        after_at=after_at,
+        before_indices=before_indices,
+        after_indices=after_indices,
         json_kinds=[column.json_kind for column in wire_columns],
         columns=[column.values for column in wire_columns],
         is_suspect=is_suspect,
         table_names=texts.tables,
     )
-    is_whole = bools_of(pc.is_in(texts.connectors, pa.array(WHOLE_IMAGES)))
+    has_whole_images = bools_of(pc.is_in(texts.connectors, pa.array(WHOLE_IMAGES)))
     return AvroImages(
-        is_parsed, ParsedImages(images, is_whole), [column.reading for column in wire_columns]
+        is_parsed,
+        ParsedImages(images, has_whole_images),
+        [column.reading for column in wire_columns],
     )
 
 
@@ -155,7 +159,10 @@ class CompiledAvroReader:
             tables=[_texts_at(messages, path) for path in _TABLES] if self.reads_tables else (),
         )
         return avro_images(
-            messages.is_parsed, texts, (messages.before_at, messages.after_at), wire_columns
+            messages.is_parsed,
+            texts,
+            (messages.before_indices, messages.after_indices),
+            wire_columns,
         )
 
     def _column(self, reading: ColumnReading, messages: AvroMessages) -> WireColumn:
@@ -175,7 +182,7 @@ class CompiledAvroReader:
 
 def _texts_at(messages: AvroMessages, path: tuple[str, ...]) -> pa.Array:
     leaf = messages.texts.get(path)
-    return pa.nulls(len(messages.before_at), pa.string()) if leaf is None else leaf_texts(leaf)
+    return pa.nulls(len(messages.before_indices), pa.string()) if leaf is None else leaf_texts(leaf)
 
 
 def _is_decimal(reading: ColumnReading) -> bool:

@@ -261,8 +261,8 @@ class DebeziumAvro(DebeziumJson):
             )
             for reading in schema_plan.readings
         ]
-        before_at, count = _image_indices(indices[0], is_intact, 0)
-        after_at, _ = _image_indices(indices[1], is_intact, count)
+        before_indices, count = _image_indices(indices[0], is_intact, 0)
+        after_indices, _ = _image_indices(indices[1], is_intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
         ops, connectors, *tables = (
@@ -274,7 +274,7 @@ class DebeziumAvro(DebeziumJson):
         )
         tables = tables if self._settings.reads_tables else []
         texts = MessageTexts(ops=ops, connectors=connectors, tables=tables)
-        return avro_images(is_intact, texts, (before_at, after_at), wire_columns)
+        return avro_images(is_intact, texts, (before_indices, after_indices), wire_columns)
 
     def _drift_sightings(
         self, drift: Drift, has_after: Bools, has_row: Bools

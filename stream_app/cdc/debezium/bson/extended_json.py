@@ -30,7 +30,7 @@ _OLD_UUID = 3
 UNIX_START = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _PLAIN_MAX, _PLAIN_MIN = 7, -3
-"""Between these powers of ten Java prints a double without an exponent."""
+"""The powers of ten between which Java prints a double without an exponent."""
 
 
 class MongoKind(enum.Enum):
@@ -73,7 +73,7 @@ def _misfit_error(value: Any) -> UnreadableRecordError:
     )
 
 
-def _checked_text(value: Any) -> str:
+def _string(value: Any) -> str:
     if not isinstance(value, str) or isinstance(value, JsonNumber):
         raise TypeError
     return value
@@ -81,7 +81,7 @@ def _checked_text(value: Any) -> str:
 
 def _integer(value: Any) -> JsonNumber:
     """Return the 64-bit integer of a number or of its text."""
-    text = value if isinstance(value, JsonNumber) else _checked_text(value)
+    text = value if isinstance(value, JsonNumber) else _string(value)
     if not _WHOLE.fullmatch(text) or not -_WHOLE_MAX - 1 <= int(text) <= _WHOLE_MAX:
         raise ValueError
     return JsonNumber(int(text))
@@ -95,7 +95,7 @@ def _plain_number(text: str) -> str:
 
 
 def _double(value: Any) -> str:
-    text = _checked_text(value)
+    text = _string(value)
     if text in _NO_NUMBERS:
         return text
     double = float(_plain_number(text))
@@ -105,7 +105,7 @@ def _double(value: Any) -> str:
 
 
 def _decimal_text(value: Any) -> str:
-    text = _checked_text(value)
+    text = _string(value)
     parsed_decimal = decimal.Decimal(_plain_number(text))
     if parsed_decimal.is_finite():
         return JsonNumber(str(parsed_decimal))
@@ -118,7 +118,7 @@ def _date(value: Any) -> JsonNumber:
         return _integer(value["$numberLong"])
     if isinstance(value, JsonNumber):
         return _integer(value)
-    moment = datetime.datetime.fromisoformat(_checked_text(value))
+    moment = datetime.datetime.fromisoformat(_string(value))
     if moment.tzinfo is None:
         raise ValueError
     return JsonNumber((moment - UNIX_START) // _MILLISECOND)
@@ -130,7 +130,7 @@ def _raw_binary(value: Mapping[str, Any]) -> tuple[bytes, int]:
     data, subtype = content, value.get("$type")
     if isinstance(content, dict):
         data, subtype = content["base64"], content["subType"]
-    return base64.b64decode(_checked_text(data), validate=True), int(_checked_text(subtype), 16)
+    return base64.b64decode(_string(data), validate=True), int(_string(subtype), 16)
 
 
 def _binary_of(value: Mapping[str, Any]) -> str:
@@ -160,17 +160,17 @@ def raw_bytes(value: Mapping[str, Any]) -> bytes:
     """
     try:
         if "$oid" in value:
-            return bytes.fromhex(_checked_text(value["$oid"]))
+            return bytes.fromhex(_string(value["$oid"]))
         if "$uuid" in value:
-            return uuid.UUID(_checked_text(value["$uuid"])).bytes
+            return uuid.UUID(_string(value["$uuid"])).bytes
         return _raw_binary(value)[0]
     except (ValueError, TypeError, KeyError, binascii.Error):
         raise _misfit_error(value) from None
 
 
 def _pattern(pattern: Any, options: Any) -> str:
-    escaped_pattern = _checked_text(pattern).replace("/", r"\/") or "(?:)"
-    return f"/{escaped_pattern}/{_checked_text(options)}"
+    escaped_pattern = _string(pattern).replace("/", r"\/") or "(?:)"
+    return f"/{escaped_pattern}/{_string(options)}"
 
 
 def _pattern_of(value: Mapping[str, Any]) -> str:
@@ -180,12 +180,12 @@ def _pattern_of(value: Mapping[str, Any]) -> str:
 
 def _db_pointer_text(value: Mapping[str, Any]) -> str:
     pointer = value["$dbPointer"]
-    object_id, namespace = plain_value(pointer["$id"]), _checked_text(pointer["$ref"])
-    return f"BsonDbPointer{{namespace='{namespace}', id={_checked_text(object_id)}}}"
+    object_id, namespace = plain_value(pointer["$id"]), _string(pointer["$ref"])
+    return f"BsonDbPointer{{namespace='{namespace}', id={_string(object_id)}}}"
 
 
 def _code_with_scope(value: Mapping[str, Any]) -> Any:
-    return {"$code": _checked_text(value["$code"]), "$scope": plain_value(value["$scope"])}
+    return {"$code": _string(value["$code"]), "$scope": plain_value(value["$scope"])}
 
 
 def mongo_kind_of(value: Any) -> MongoKind:
@@ -208,7 +208,7 @@ def mongo_kind_of(value: Any) -> MongoKind:
 _OBJECTS: dict[frozenset[str], tuple[MongoKind, Callable[[Mapping[str, Any]], Any]]] = {
     frozenset(names): (kind, convert)
     for names, kind, convert in (
-        (("$oid",), MongoKind.OBJECT_ID, lambda value: _checked_text(value["$oid"])),
+        (("$oid",), MongoKind.OBJECT_ID, lambda value: _string(value["$oid"])),
         (("$numberInt",), MongoKind.NUMBER, lambda value: _integer(value["$numberInt"])),
         (("$numberLong",), MongoKind.NUMBER, lambda value: _integer(value["$numberLong"])),
         (("$numberDouble",), MongoKind.NUMBER, lambda value: _double(value["$numberDouble"])),
@@ -221,11 +221,11 @@ _OBJECTS: dict[frozenset[str], tuple[MongoKind, Callable[[Mapping[str, Any]], An
         (("$timestamp",), MongoKind.MOMENT, lambda value: _integer(value["$timestamp"]["t"])),
         (("$binary",), MongoKind.BYTES, _binary_of),
         (("$binary", "$type"), MongoKind.BYTES, _binary_of),
-        (("$uuid",), MongoKind.BYTES, lambda value: str(uuid.UUID(_checked_text(value["$uuid"])))),
+        (("$uuid",), MongoKind.BYTES, lambda value: str(uuid.UUID(_string(value["$uuid"])))),
         (("$regularExpression",), MongoKind.OTHER, _pattern_of),
         (_REGEX, MongoKind.OTHER, lambda value: _pattern(*map(value.get, _REGEX))),
-        (("$symbol",), MongoKind.TEXT, lambda value: _checked_text(value["$symbol"])),
-        (("$code",), MongoKind.OTHER, lambda value: _checked_text(value["$code"])),
+        (("$symbol",), MongoKind.TEXT, lambda value: _string(value["$symbol"])),
+        (("$code",), MongoKind.OTHER, lambda value: _string(value["$code"])),
         (("$code", "$scope"), MongoKind.OTHER, _code_with_scope),
         (("$dbPointer",), MongoKind.OTHER, _db_pointer_text),
         (("$undefined",), MongoKind.NULL, lambda _: None),

@@ -197,7 +197,7 @@ def _decode_envelopes(
         return None
     selection = slice(None) if images.is_parsed.all() else images.is_parsed
     indices, ops, codes = tails.indices[selection], tails.ops[selection], tails.codes[selection]
-    image_indices = images.before_at[selection], images.after_at[selection]
+    image_indices = images.before_indices[selection], images.after_indices[selection]
     parsed_images = framed_images(
         tails.frames, codes, ops, image_indices, shape, images.columns, settings
     )

@@ -41,13 +41,13 @@ _TAIL_COLON = _TAIL.index(b":")
 _LITERAL_FIELDS = frozenset({"op", "connector", *TABLE_FIELDS})
 _TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:)?|-?[0-9][-+.0-9eE]*')
 _FRAMES_KEPT = 32
-"""Each frame costs a comparison with the records that no frame before it matches."""
+"""The number of frames that are kept, because each costs a comparison with unmatched records."""
 _MISSES_MAX = 8
 """Rare or unusable frames of a block after which the search learns no more."""
 _RARE_SHARE = 64
 """A frame is rare if it matches at most this share of a block, 1 in 64."""
 _BLOCK_ROWS = 4_096
-"""Blocks of so few values fit into the processor's cache; reading memory costs the most."""
+"""The number of values in a block: so few fit into the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

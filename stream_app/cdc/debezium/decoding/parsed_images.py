@@ -72,13 +72,13 @@ class ParsedImages:
     """Images, and Debezium's other fields.
 
     Attributes:
-        is_whole: bool [n]; whether the connector is one of `WHOLE_IMAGES`; false if its name is not
-            read.
+        has_whole_images: bool [n]; whether the connector is one of `WHOLE_IMAGES`; false if its
+            name is not read.
         has_op: False for flattened records without ``__op``, which count as creates.
     """
 
     images: StackedImages
-    is_whole: Bools
+    has_whole_images: Bools
     has_op: bool = True
 
 
@@ -106,7 +106,7 @@ def decode_images(
 
 def _questions(parsed_images: ParsedImages, is_suspect: Bools, rules: KeyRules) -> KeyQuestions:
     images = parsed_images.images
-    questions = questions_of(rules, images.ops, images.has_before, parsed_images.is_whole)
+    questions = questions_of(rules, images.ops, images.has_before, parsed_images.has_whole_images)
     if not parsed_images.has_op and rules.primary_key:
         questions[images.ops == CREATE] = KeyQuestion.UPSERT
     questions[is_suspect] = KeyQuestion.NONE
@@ -129,20 +129,20 @@ def framed_images(
         image_indices: int64 [n], [n]; the row of each record's image before and after, or -1.
         columns: for each of the table's columns an array of all images.
     """
-    before_at, after_at = image_indices
+    before_indices, after_indices = image_indices
     images = StackedImages(
         ops=ops,
-        before_at=before_at,
-        after_at=after_at,
+        before_indices=before_indices,
+        after_indices=after_indices,
         json_kinds=shape.json_kinds,
         columns=columns,
-        is_suspect=lacks_image(ops, before_at >= 0, after_at >= 0),
+        is_suspect=lacks_image(ops, before_indices >= 0, after_indices >= 0),
         table_names=[known_texts(frames, codes, name) for name in TABLE_FIELDS]
         if settings.reads_tables
         else (),
     )
-    is_whole = np.array([frame.source["connector"] in WHOLE_IMAGES for frame in frames])
-    return ParsedImages(images, is_whole[codes])
+    has_whole_images = np.array([frame.source["connector"] in WHOLE_IMAGES for frame in frames])
+    return ParsedImages(images, has_whole_images[codes])
 
 
 def flat_fields(settings: DecodeSettings) -> tuple[str, ...]:
@@ -183,8 +183,8 @@ def flat_images(
     image_indices = np.arange(len(values))
     images = StackedImages(
         ops=ops,
-        before_at=np.where(is_delete, image_indices, -1),
-        after_at=np.where(is_delete, -1, image_indices),
+        before_indices=np.where(is_delete, image_indices, -1),
+        after_indices=np.where(is_delete, -1, image_indices),
         json_kinds=shape.json_kinds,
         columns=columns,
         is_suspect=is_suspect,

@@ -59,8 +59,8 @@ def question_of(rules: KeyRules, record: RowRecord) -> KeyQuestion:
     if not record.has_op and rules.primary_key:
         return KeyQuestion.UPSERT
     ops, has_before = np.array([ord(record.op)], np.uint8), np.array([record.before is not None])
-    is_whole = np.array([record.connector in WHOLE_IMAGES])
-    (question,) = questions_of(rules, ops, has_before, is_whole)
+    has_whole_images = np.array([record.connector in WHOLE_IMAGES])
+    (question,) = questions_of(rules, ops, has_before, has_whole_images)
     return KeyQuestion(int(question))
 
 

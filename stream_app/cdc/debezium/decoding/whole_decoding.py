@@ -108,7 +108,7 @@ def _inner_names(images: StackedImages) -> Int64s:
         if pa.types.is_struct(column.type):
             name_counts = np.append(column.type.num_fields * valid_of(column), 0)
             # The index -1 of a missing image is that of the last count, which is 0.
-            inner_names += name_counts[images.before_at] + name_counts[images.after_at]
+            inner_names += name_counts[images.before_indices] + name_counts[images.after_indices]
     return inner_names
 
 
@@ -127,7 +127,7 @@ def _find_drift(
         named_parts=named_parts,
         classes=classes,
         null_rows=first_and_last_nulls(
-            images.columns, np.where(classes != NO_CLASS, images.after_at, -1)
+            images.columns, np.where(classes != NO_CLASS, images.after_indices, -1)
         ),
         inner_names=_inner_names(images),
     )
@@ -149,9 +149,9 @@ def _parse_envelopes(
     op, before, after = columns[:3]
     source = children_of(columns[3]) if columns[3:] else []
     names = dict(zip(settings.source_fields, source, strict=True))
-    is_whole = np.zeros(len(values), np.bool_)
+    has_whole_images = np.zeros(len(values), np.bool_)
     if "connector" in names:
-        is_whole = bools_of(pc.is_in(names.pop("connector"), pa.array(WHOLE_IMAGES)))
+        has_whole_images = bools_of(pc.is_in(names.pop("connector"), pa.array(WHOLE_IMAGES)))
     ops = ops_of(op, OPS_OF_LETTERS)
     images = Images(
         ops=ops,
@@ -163,7 +163,7 @@ def _parse_envelopes(
         is_suspect=lacks_image(ops, valid_of(before), valid_of(after)),
         table_names=tuple(names.values()),
     )
-    return ParsedImages(images.stack(), is_whole)
+    return ParsedImages(images.stack(), has_whole_images)
 
 
 def _parse_flat(

@@ -25,7 +25,7 @@ from stream_app.cdc.wire.wire_format import HEAD
 _PADDING = 16
 _VARINT_BYTES_MAX = 10
 _ITEMS_MAX = 256
-"""The reader of single messages reads a message with a longer block."""
+"""The maximum items of a block; the reader of single messages reads messages with longer ones."""
 _STEPS_MAX = 20_000
 """The most steps over items of arrays and maps; the reader of single messages reads the rest. A
 step for one message costs as much as one for thousands."""

@@ -33,7 +33,7 @@ _LOGICAL = {
 }
 """Logical type of Avro → the semantic type of the same unit, for types without `connect.name`."""
 _PRECISION_MAX = 38
-"""Larger precisions are ignored: Connect's converter declares 64 if the source gives none."""
+"""The maximum precision that is believed: Connect's converter declares 64 if it knows none."""
 _DEPTH_MAX = 64
 """The most levels of a schema, because readers recurse into each."""
 _SIZE_MAX = 2**31 - 1

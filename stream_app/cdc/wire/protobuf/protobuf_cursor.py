@@ -34,7 +34,10 @@ from stream_app.cdc.wire.wire_format import HEAD
 _STEPS_MAX = 400
 _NANOS = 10**9
 _SECONDS_MAX = 9_000_000_000
-"""Later moments have no nanoseconds in 64 bits; the reader of single messages refuses them."""
+"""The maximum seconds of a moment whose nanoseconds fit into 64 bits.
+
+The reader of single messages refuses later moments.
+"""
 PATH_MAX = 8
 """The most indices of a message's type: a type within a type within a type, and so on."""
 _UINT32 = np.uint64(2**32 - 1)

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 BLOCK = 64
 LENGTH_BYTES = 8
-"""Each text's number of bits ends its last block."""
+"""The bytes of the number of a text's bits, which ends its last block."""
 INITIAL_STATE = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 """A text's state before its first block."""
 LANES = 16

@@ -26,7 +26,7 @@ from stream_app.machine_code.compiler import (
 NUMBERS, TEXTS, DIGITS = range(3)
 """Kinds of columns: int64; strings, with their size in front; strings that are the value's text."""
 WHOLE_MAX = 20
-"""Bytes of a number of 64 bits."""
+"""The maximum bytes of the text of a 64-bit number."""
 
 _SEMICOLON, _COLON, _MINUS = b";:-"
 _ZEROS = np.uint64(0x3030303030303030)

@@ -34,7 +34,7 @@ from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 def last_row(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the last value, for ``primary-key``, whose values are equal in all rows of a key."""
     del column
-    return changes.newest_rows
+    return changes.newest_row_indices
 
 
 def last_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
@@ -46,7 +46,7 @@ def last_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
 def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the newest value that is not null. Undoing a value gives null."""
     if changes.ops is None:
-        return nearest_valid(column, changes, changes.newest_rows, -1)
+        return nearest_valid(column, changes, changes.newest_row_indices, -1)
     is_valid = changes.is_valid(column)
     is_counted = (changes.is_any(ChangeOp.ADD, ChangeOp.RETRACT) & is_valid) | changes.is_any(
         ChangeOp.SET, ChangeOp.CLEAR
@@ -64,7 +64,7 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
             & (changes.indices > np.repeat(last_indices, changes.lengths))
         )
         first_late = changes.first_indices(is_late)
-        indices = np.where(~is_value & (first_late < len(changes.rows)), first_late, indices)
+        indices = np.where(~is_value & (first_late < len(changes.row_indices)), first_late, indices)
     return changes.row_at(indices)
 
 
@@ -73,7 +73,7 @@ def first_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -
     del column
     changes.refuse_retract("first_value")
     if changes.ops is None:
-        return changes.oldest_rows
+        return changes.oldest_row_indices
     is_add = changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER)
     return _first(changes, is_add, is_add)
 
@@ -82,7 +82,7 @@ def first_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAgg
     """Choose the oldest value that is not null."""
     changes.refuse_retract("first_non_null_value")
     if changes.ops is None:
-        return nearest_valid(column, changes, changes.oldest_rows, 1)
+        return nearest_valid(column, changes, changes.oldest_row_indices, 1)
     is_valid = changes.is_valid(column)
     if changes.has(ChangeOp.ADD_OLDER):
         return _first_non_null_in_rounds(changes, is_valid)
@@ -99,7 +99,7 @@ def _first(changes: SegmentChanges, is_add: Bools, is_valid: Bools) -> Int64s:
         is_valid: bool [changes]; whether the change has a value.
     """
     first_indices = changes.first_indices(is_add)
-    is_first = np.zeros(len(changes.rows), np.bool_)
+    is_first = np.zeros(len(changes.row_indices), np.bool_)
     is_first[first_indices[first_indices < len(is_first)]] = True
     is_late = changes.is_any(ChangeOp.ADD_OLDER) & (
         changes.indices > np.repeat(first_indices, changes.lengths)
@@ -133,20 +133,20 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
     for distance in range(1, min(changes.depth, SHALLOW)):
         # Selecting by indices is three times faster than by an irregular mask.
         open_segments = open_segments[np.flatnonzero(changes.lengths[open_segments] > distance)]
-        rows = changes.rows[edges[open_segments] + step * distance]
+        rows = changes.row_indices[edges[open_segments] + step * distance]
         is_hit = is_valid[rows]
         hit_indices = np.flatnonzero(is_hit)
         nearest[open_segments[hit_indices]] = rows[hit_indices]
         open_segments = open_segments[np.flatnonzero(~is_hit)]
     open_segments = open_segments[changes.lengths[open_segments] > SHALLOW]
     if len(open_segments):
-        all_valid = is_valid[changes.rows]
+        all_valid = is_valid[changes.row_indices]
         valid_indices = (
             changes.last_indices(all_valid) if step < 0 else changes.first_indices(all_valid)
         )
         valid_indices = valid_indices[open_segments]
-        has_value = (valid_indices >= 0) & (valid_indices < len(changes.rows))
-        nearest[open_segments[has_value]] = changes.rows[valid_indices[has_value]]
+        has_value = (valid_indices >= 0) & (valid_indices < len(changes.row_indices))
+        nearest[open_segments[has_value]] = changes.row_indices[valid_indices[has_value]]
     return nearest
 
 
@@ -192,7 +192,7 @@ def _extreme_values(
         return _extreme_number(column, changes, reduce)
     if changes.ops is None and changes.depth <= SHALLOW:
         return _extreme_in_rounds(column, changes, is_largest=reduce is np.maximum)
-    values = ordered_integers(column)[changes.rows]
+    values = ordered_integers(column)[changes.row_indices]
     is_counted = counted_changes(column, changes)
     limits = np.iinfo(values.dtype)
     neutral = limits.min if reduce is np.maximum else limits.max
@@ -212,16 +212,16 @@ def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc)
     extreme = changes.reduce(fill_nulls(values, is_valid, neutral), reduce)
     has_value = extreme != neutral
     if (is_valid & (values == neutral)).any():
-        has_value = is_valid[nearest_valid(column, changes, changes.newest_rows, -1)]
+        has_value = is_valid[nearest_valid(column, changes, changes.newest_row_indices, -1)]
     return from_ordered_integers(extreme, has_value, column.type)
 
 
 def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest: bool) -> Int64s:
     """Return the extreme of short segments: each round compares the next value with the best."""
-    best = changes.oldest_rows.copy()
+    best = changes.oldest_row_indices.copy()
     is_valid = valid_of(column) if column.null_count else None
     compare = pc.greater_equal if is_largest else pc.less_equal
-    for all_segments, all_rows in changes.later_rows:
+    for all_segments, all_rows in changes.later_row_indices:
         segments, rows = all_segments, all_rows
         if is_valid is not None:
             # A null loses to any value.

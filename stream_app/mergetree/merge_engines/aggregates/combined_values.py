@@ -55,12 +55,12 @@ def combine_segments(
     ends = np.cumsum(sizes)
     result_indices = np.full(len(sizes), -1, dtype=np.int64)
     nonempty = np.flatnonzero(sizes)
-    result_indices[nonempty] = changes.rows[indices[ends[nonempty] - 1]]
+    result_indices[nonempty] = changes.row_indices[indices[ends[nonempty] - 1]]
     several = np.flatnonzero(sizes > 1)
     if not len(several):
         return result_indices
     combined_indices = indices[np.flatnonzero(np.repeat(sizes > 1, sizes))]
-    values = column.take(pa.array(changes.rows[combined_indices]))
+    values = column.take(pa.array(changes.row_indices[combined_indices]))
     results = combine(values, np.cumsum(np.concatenate(([0], sizes[several]))))
     result_indices[several] = len(column) + np.arange(len(several))
     return pa.concat_arrays([column, results]).take(

@@ -132,7 +132,7 @@ def fold_elements(
         return result_indices
     change_indices = np.flatnonzero(is_counted & np.repeat(is_rebuilt, changes.lengths))
     nested_column = NestedColumn.of_column(column)
-    indices, owners = nested_column.elements(changes.rows[change_indices])
+    indices, owners = nested_column.elements(changes.row_indices[change_indices])
     rebuilt_numbers = np.cumsum(is_rebuilt) - 1
     segments = np.repeat(rebuilt_numbers, changes.lengths)[change_indices]
     is_late = changes.is_any(ChangeOp.ADD_OLDER)[change_indices]

@@ -173,8 +173,8 @@ def _pairs_of_both(
 
 def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn, SegmentChanges]:
     """Return one value per change. The column may be a small slice of a large one."""
-    values = column.take(pa.array(changes.rows))
-    return NestedColumn.of_column(values), replace(changes, rows=changes.indices)
+    values = column.take(pa.array(changes.row_indices))
+    return NestedColumn.of_column(values), replace(changes, row_indices=changes.indices)
 
 
 def _in_rounds(
@@ -194,7 +194,7 @@ def _in_rounds(
         result   [[a, b, c], [d]]
     """
     is_counted, count = counted_changes(nested_column.column, changes), len(changes.starts)
-    ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
+    ops = np.zeros(len(changes.row_indices), np.int8) if changes.ops is None else changes.ops
     present = SegmentElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished_parts = []
     has_value = np.zeros(count, np.bool_)
@@ -202,7 +202,7 @@ def _in_rounds(
         is_over = (changes.lengths <= round_index)[present.segments]
         finished_parts.append(present.where(is_over))
         present = present.where(~is_over)
-        element_indices, owners = nested_column.elements(changes.rows[indices])
+        element_indices, owners = nested_column.elements(changes.row_indices[indices])
         added_elements = SegmentElements(element_indices, segments[owners])
         op = np.full(count, ChangeOp.SKIP, np.int8)
         op[segments] = ops[indices]

@@ -28,9 +28,9 @@ def join_texts(
     is_counted = has_text = counted_changes(column, changes)
     is_empty = valid_of(column) & (text_lengths(column) == 0)
     if has_empty := bool(is_empty.any()):
-        has_text = is_counted & ~is_empty[changes.rows]
+        has_text = is_counted & ~is_empty[changes.row_indices]
     bounds = np.concatenate(([0], np.cumsum(has_text)[changes.ends]))
-    row_indices = changes.rows[changes.in_order(has_text)]
+    row_indices = changes.row_indices[changes.in_order(has_text)]
     if aggregate.distinct:
         texts = column.take(pa.array(row_indices))
         segments = np.repeat(np.arange(len(changes.starts)), np.diff(bounds))

@@ -54,22 +54,22 @@ class Segments:
     """The rows of all segments, and facts that do not depend on the changes' operations.
 
     Attributes:
-        rows: int64 [changes], each change's row in the batch.
+        row_indices: int64 [changes], each change's row in the batch.
         starts: int64 [segments], ascending from 0; no segment is empty.
     """
 
-    rows: Int64s
+    row_indices: Int64s
     starts: Int64s
 
     @cached_property
     def indices(self) -> Int64s:
         """0, 1, 2 …: int64 [changes]."""
-        return np.arange(len(self.rows), dtype=np.int64)
+        return np.arange(len(self.row_indices), dtype=np.int64)
 
     @cached_property
     def lengths(self) -> Int64s:
         """The number of changes of each segment."""
-        return np.diff(self.starts, append=len(self.rows))
+        return np.diff(self.starts, append=len(self.row_indices))
 
     @cached_property
     def ends(self) -> Int64s:
@@ -77,14 +77,14 @@ class Segments:
         return self.starts + self.lengths - 1
 
     @cached_property
-    def newest_rows(self) -> Int64s:
+    def newest_row_indices(self) -> Int64s:
         """The row of each segment's last change: int64 [segments]."""
-        return self.rows[self.ends]
+        return self.row_indices[self.ends]
 
     @cached_property
-    def oldest_rows(self) -> Int64s:
+    def oldest_row_indices(self) -> Int64s:
         """The row of each segment's first change: int64 [segments]."""
-        return self.rows[self.starts]
+        return self.row_indices[self.starts]
 
     @cached_property
     def depth(self) -> int:
@@ -92,7 +92,7 @@ class Segments:
         return int(self.lengths.max()) if len(self.lengths) else 0
 
     @cached_property
-    def later_rows(self) -> list[tuple[Int64s, Int64s]]:
+    def later_row_indices(self) -> list[tuple[Int64s, Int64s]]:
         """The segments and the changes' rows of each round but the first."""
         rounds = []
         active = np.flatnonzero(self.lengths > 1)
@@ -100,7 +100,7 @@ class Segments:
             if round_index > 1:
                 # Selecting by indices is three times faster than by an irregular mask.
                 active = active[np.flatnonzero(self.lengths[active] > round_index)]
-            rounds.append((active, self.rows[self.starts[active] + round_index]))
+            rounds.append((active, self.row_indices[self.starts[active] + round_index]))
         return rounds
 
 
@@ -115,9 +115,9 @@ class SegmentChanges(Segments):
 
     Two keys; the second has a delete between two values::
 
-        rows       [4, 0,  2, 3, 1]
-        starts     [0,     2]
-        ops        [ADD, ADD,  ADD, RETRACT, ADD]
+        row_indices  [4, 0,  2, 3, 1]
+        starts       [0,     2]
+        ops          [ADD, ADD,  ADD, RETRACT, ADD]
 
     Attributes:
         ops: int8 [changes]; None: all are `ChangeOp.ADD`.
@@ -130,7 +130,7 @@ class SegmentChanges(Segments):
     def with_ops(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
         """Return the same rows with other operations: int8 [changes]."""
         changes = SegmentChanges(
-            self.rows, self.starts, ops if ops.any() else None, self.merges_single_rows
+            self.row_indices, self.starts, ops if ops.any() else None, self.merges_single_rows
         )
         # The cached facts about the segments stay valid.
         vars(changes).update({name: vars(self)[name] for name in _CACHED_FACTS & vars(self).keys()})
@@ -139,8 +139,8 @@ class SegmentChanges(Segments):
     def is_any(self, *ops: ChangeOp) -> Bools:
         """Return the mask of changes with one of these operations: bool [changes]."""
         if self.ops is None:
-            return np.full(len(self.rows), ChangeOp.ADD in ops)
-        is_chosen = np.zeros(len(self.rows), np.bool_)
+            return np.full(len(self.row_indices), ChangeOp.ADD in ops)
+        is_chosen = np.zeros(len(self.row_indices), np.bool_)
         for op in ops:
             is_chosen |= self.ops == op
         return is_chosen
@@ -148,7 +148,7 @@ class SegmentChanges(Segments):
     def has(self, *ops: ChangeOp) -> bool:
         """Return whether any change has one of these operations."""
         if self.ops is None:
-            return ChangeOp.ADD in ops and len(self.rows) > 0
+            return ChangeOp.ADD in ops and len(self.row_indices) > 0
         return bool(self.is_any(*ops).any())
 
     def last_indices(self, is_chosen: Bools) -> Int64s:
@@ -159,7 +159,7 @@ class SegmentChanges(Segments):
 
     def first_indices(self, is_chosen: Bools) -> Int64s:
         """Return the index of each segment's first chosen change, else the number of changes."""
-        count = len(self.rows)
+        count = len(self.row_indices)
         chosen_indices = np.where(is_chosen, self.indices, count)
         first_indices = np.minimum.accumulate(chosen_indices[::-1])[::-1][self.starts]
         return np.where(first_indices > self.ends, count, first_indices)
@@ -189,19 +189,19 @@ class SegmentChanges(Segments):
 
     def row_at(self, indices: Int64s) -> Int64s:
         """Return the batch's rows at indices of changes; -1 stays -1."""
-        return np.where(indices < 0, -1, self.rows[indices])
+        return np.where(indices < 0, -1, self.row_indices[indices])
 
     def is_valid(self, column: pa.Array) -> Bools:
         """Return the mask of changes with a value that is not null: bool [changes]."""
         if not column.null_count:
-            return np.ones(len(self.rows), np.bool_)
-        return valid_of(column)[self.rows]
+            return np.ones(len(self.row_indices), np.bool_)
+        return valid_of(column)[self.row_indices]
 
     @cached_property
     def newest_values(self) -> Int64s:
         """The row of each segment's newest value, null or not; -1 if it was undone."""
         if self.ops is None:
-            return self.newest_rows
+            return self.newest_row_indices
         last_indices = self.last_indices(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))
         is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[last_indices] & (last_indices >= 0)
         return self.row_at(np.where(is_value, last_indices, -1))
@@ -209,7 +209,7 @@ class SegmentChanges(Segments):
     def since_restart(self) -> Bools:
         """Return the mask of changes since the last restart, which still count: bool [changes]."""
         if not self.has(ChangeOp.SET, ChangeOp.CLEAR):
-            return np.ones(len(self.rows), np.bool_)
+            return np.ones(len(self.row_indices), np.bool_)
         restarts = self.last_indices(self.is_any(ChangeOp.SET, ChangeOp.CLEAR))
         return self.indices >= np.repeat(restarts, self.lengths)
 
@@ -247,10 +247,10 @@ class SegmentChanges(Segments):
             [segments], of the same type.
         """
         if self.depth > SHALLOW and not np.issubdtype(values.dtype, np.floating):
-            return np.asarray(reduce.reduceat(values[self.rows], self.starts), values.dtype)
+            return np.asarray(reduce.reduceat(values[self.row_indices], self.starts), values.dtype)
         # Floating-point numbers must be added one after another, which `reduceat` does not promise.
-        result = values[self.oldest_rows]
-        for segments, rows in self.later_rows:
+        result = values[self.oldest_row_indices]
+        for segments, rows in self.later_row_indices:
             result[segments] = reduce(result[segments], values[rows])
         return result
 

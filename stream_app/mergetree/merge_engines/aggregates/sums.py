@@ -124,7 +124,7 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
     is_counted, is_retract = counted_changes(column, changes), changes.is_any(ChangeOp.RETRACT)
     if pa.types.is_decimal(column.type):
         return _decimal_sum(column, changes, is_counted, is_retract)
-    values = _widened_values(column)[changes.rows]
+    values = _widened_values(column)[changes.row_indices]
     signed_values = np.where(
         is_counted, np.where(is_retract, -values, values), np.array(_NEUTRAL, values.dtype)
     )
@@ -138,7 +138,7 @@ def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
     if column.null_count:
         is_valid = valid_of(column)
         values = fill_nulls(values, is_valid, _NEUTRAL)
-        has_value = is_valid[nearest_valid(column, changes, changes.newest_rows, -1)]
+        has_value = is_valid[nearest_valid(column, changes, changes.newest_row_indices, -1)]
     with np.errstate(all="ignore"):
         return _array(changes.reduce(values, np.add), has_value, column.type)
 
@@ -152,7 +152,7 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     is_counted, is_retract = counted_changes(column, changes), changes.is_any(ChangeOp.RETRACT)
     if pa.types.is_decimal(column.type):
         return _decimal_product(column, changes, is_counted, is_retract)
-    values = _widened_values(column)[changes.rows]
+    values = _widened_values(column)[changes.row_indices]
     is_integer = not pa.types.is_floating(column.type)
     if is_integer and not is_retract.any():
         factors = np.where(is_counted, values, 1)
@@ -222,14 +222,14 @@ def _decimal_sum(
     """Return each segment's sum of decimals; a sum that overflows is null."""
     arrow_type = column.type
     if arrow_type.precision <= COMPACT_PRECISION:
-        values = np.where(is_counted, compact_integers(column)[changes.rows], 0)
+        values = np.where(is_counted, compact_integers(column)[changes.row_indices], 0)
         # Java does not check sums of 18 digits. Below this bound no partial sum exceeds 64 bits.
         if np.abs(values.astype(np.float64)).sum() < 9e18:
             total = changes.sums(np.where(is_retract, -values, values))
             if arrow_type.precision <= INT32_PRECISION:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer truncates it
             return from_compact_integers(total, changes.segments_with(is_counted), arrow_type)
-    unscaled_values = integers(column)[changes.rows]
+    unscaled_values = integers(column)[changes.row_indices]
     result = np.zeros(len(changes.starts), object)
     has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(is_counted):
@@ -247,7 +247,7 @@ def _decimal_product(
 ) -> pa.Array:
     """Return each segment's product of decimals; a product that overflows is null."""
     arrow_type = column.type
-    unscaled_values = integers(column)[changes.rows]
+    unscaled_values = integers(column)[changes.row_indices]
     result = np.zeros(len(changes.starts), object)
     has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(is_counted):

@@ -41,7 +41,7 @@ SKETCHES = frozenset({"hll_sketch", "theta_sketch"})
 """Functions that need the package ``datasketches``."""
 _UNREADABLE = (ValueError, LookupError, RuntimeError, struct.error)
 _LG_THETA = 12
-"""Paimon's unions keep 2^12 hashes."""
+"""The binary logarithm of the number of hashes that Paimon's unions keep."""
 _ONE_HASH = 1
 _HLL_HEAD, _HLL_EXCEPTIONS = 40, 36
 """In a sketch of 4 bits a bucket, the bytes before the buckets, and those before the number of

@@ -212,7 +212,7 @@ def sequence_groups(
 
 
 def configured_function(options: Mapping[str, str], name: str) -> str | None:
-    """Return a column's aggregate function in the options; None: the engine's own rule."""
+    """Return a column's aggregate function in the options; None if the engine's rule applies."""
     function = AGGREGATE_FUNCTION.of(name).read(options)
     return options.get(DEFAULT_FUNCTION) if function is None else function
 

@@ -19,9 +19,10 @@ from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_request import CompactRequest, CompactUnit, RowOrder
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.files.manifest_entry import files_of_buckets
+from stream_app.model.files.row_order import RowOrder
 from stream_app.model.near_names import did_you_mean
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.snapshot import Snapshot

@@ -78,7 +78,7 @@ class NeighbourPicker:
         self,
         levels: Levels,  # noqa: ARG002 - the queue has the files that may still be joined
         *,
-        local_ms: int,  # noqa: ARG002
+        local_time_ms: int,  # noqa: ARG002
         is_full: bool,
         expects_no_flush: bool,  # noqa: ARG002 - none of its rows wait
     ) -> CompactUnit | None:

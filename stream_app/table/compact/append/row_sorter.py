@@ -23,14 +23,14 @@ import pyarrow.compute as pc
 
 from stream_app.format.binary_row_columns import Words
 from stream_app.format.curve_order import hilbert_order, ordered_words, z_order
-from stream_app.model.files.compact_request import OrderStrategy, RowOrder
+from stream_app.model.files.row_order import OrderStrategy, RowOrder
 from stream_app.model.schema.data_type import RowType
 from stream_app.process.local_disk import scratch_folder
 
 RANGES_MAX = 500
 """The maximum number of ranges, because the file of each range is open at the same time."""
 _ARROW_BYTES_PER_STORED_BYTE = 4
-"""Arrow takes two to five times the space of Parquet."""
+"""The assumed bytes in Arrow for each byte of Parquet; there are two to five."""
 _SAMPLES_MAX = 1000
 """The maximum number of rows that are sampled from one batch."""
 

@@ -40,7 +40,7 @@ from stream_app.table.compact.dropped_compaction_counter import DroppedCompactio
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-ManagerOfBucket = Callable[[FileStoreTable, BucketId, LiveBucket], CompactManager]
+MakesManager = Callable[[FileStoreTable, BucketId, LiveBucket], CompactManager]
 
 
 @dataclass(slots=True)
@@ -48,13 +48,13 @@ class BucketCoordinator:
     """A coordinator of the managers of a table's buckets. Implements `CompactCoordinator`.
 
     Attributes:
-        manager_of: makes the manager of a bucket with the given files.
+        make_manager: makes the manager of a bucket with the given files.
         age_clock: the clock for compactions' ages, which only metrics show.
     """
 
     table: FileStoreTable
     executor: CompactExecutor
-    manager_of: ManagerOfBucket
+    make_manager: MakesManager
     age_clock: Clock = field(default_factory=SystemClock)
     failures: CompactionFailures[BucketId] = field(init=False)
     dropped_compactions: DroppedCompactionCounter = field(
@@ -83,24 +83,13 @@ class BucketCoordinator:
         missing_buckets = {bucket_id for bucket_id in buckets if bucket_id not in self._managers}
         live_buckets: dict[BucketId, LiveBucket] = {}
         if unread_buckets := missing_buckets - self._idle_buckets.buckets:
-            live_buckets = read_live_buckets(
-                self.table, snapshot, unread_buckets | self._neighbours(missing_buckets)
-            )
+            neighbours = self._idle_buckets.neighbours(missing_buckets, self.table.options.bucket)
+            unread_buckets |= neighbours - self._managers.keys()
+            live_buckets = read_live_buckets(self.table, snapshot, unread_buckets)
         for bucket_id in missing_buckets:
             live_bucket = live_buckets.pop(bucket_id, None) or self._idle_buckets.take(bucket_id)
-            self._managers[bucket_id] = self.manager_of(self.table, bucket_id, live_bucket)
+            self._managers[bucket_id] = self.make_manager(self.table, bucket_id, live_bucket)
         self._idle_buckets.keep(live_buckets)
-
-    def _neighbours(self, buckets: Collection[BucketId]) -> set[BucketId]:
-        """Return the unknown buckets of the same partitions; empty if they are too many to keep."""
-        partitions = {partition for partition, _ in buckets}
-        count = self.table.options.bucket
-        if len(partitions) * count > self._idle_buckets.buckets_max:
-            return set()
-        partition_buckets = {
-            BucketId(partition, bucket) for partition in partitions for bucket in range(count)
-        }
-        return partition_buckets - self._managers.keys() - self._idle_buckets.buckets
 
     def restrict(self, partitions: Collection[bytes]) -> None:
         """Compact only these partitions."""
@@ -145,7 +134,7 @@ class BucketCoordinator:
         A bucket whose compaction failed waits for its next attempt; see
         `CompactCoordinator.trigger`.
         """
-        local_ms = local_wall_clock_ms(self.table.clock)
+        local_time_ms = local_wall_clock_ms(self.table.clock)
         by_urgency = sorted(
             self._managers.items(), key=lambda item: -item[1].levels.sorted_run_count
         )
@@ -157,14 +146,7 @@ class BucketCoordinator:
             if self._policy is not None and manager.begun_compaction is None:
                 self._policy.fit(bucket_id, manager)
             is_resting = expects_no_flush or self._rest_times.is_resting(bucket_id)
-            if manager.trigger_compaction(
-                self.executor, local_ms=local_ms, expects_no_flush=is_resting
-            ):
-                self._start_s[bucket_id] = self.age_clock.steady_seconds()
-                begun_count += 1
-            if manager.begun_compaction is None:
-                # The bucket needs no compaction: another job may have compacted it.
-                self.failures.forget(bucket_id)
+            begun_count += self._begin(bucket_id, local_time_ms, is_resting=is_resting)
         return begun_count
 
     def trigger_full(self, full_bounds: FullBounds) -> set[BucketId]:
@@ -172,18 +154,30 @@ class BucketCoordinator:
 
         In these buckets a compaction runs, or a failed one waits for its retry.
         """
-        local_ms = local_wall_clock_ms(self.table.clock)
+        local_time_ms = local_wall_clock_ms(self.table.clock)
         later_buckets = set()
         for bucket_id in full_bounds.buckets:
             manager = self._managers[bucket_id]
             if manager.begun_compaction is not None or self.failures.must_wait(bucket_id):
                 later_buckets.add(bucket_id)
             else:
-                if manager.trigger_compaction(self.executor, local_ms=local_ms, is_full=True):
-                    self._start_s[bucket_id] = self.age_clock.steady_seconds()
-                if manager.begun_compaction is None:
-                    self.failures.forget(bucket_id)
+                self._begin(bucket_id, local_time_ms, is_full=True)
         return later_buckets
+
+    def _begin(
+        self, bucket_id: BucketId, time_ms: int, *, is_full: bool = False, is_resting: bool = False
+    ) -> bool:
+        """Begin a bucket's compaction if one is due, and return whether it has begun."""
+        manager = self._managers[bucket_id]
+        has_begun = manager.trigger_compaction(
+            self.executor, local_time_ms=time_ms, is_full=is_full, expects_no_flush=is_resting
+        )
+        if has_begun:
+            self._start_s[bucket_id] = self.age_clock.steady_seconds()
+        if manager.begun_compaction is None:
+            # The bucket needs no compaction: another job may have compacted it.
+            self.failures.forget(bucket_id)
+        return has_begun
 
     def unfinished_compactions(self) -> Sequence[UnfinishedCompaction]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
@@ -287,7 +281,7 @@ class BucketCoordinator:
     def _read_levels(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         self._idle_buckets.clear()
         for bucket_id, live_bucket in read_live_buckets(self.table, snapshot, buckets).items():
-            fresh_manager = self.manager_of(self.table, bucket_id, live_bucket)
+            fresh_manager = self.make_manager(self.table, bucket_id, live_bucket)
             self._managers[bucket_id].restore(fresh_manager.levels, fresh_manager.total_buckets)
 
     def _futures(self) -> Iterator[Future[BucketChange]]:

@@ -6,7 +6,7 @@ here until an epoch writes to them. `mergetree.packed_metadata` packs them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,9 +15,9 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 
 _BUCKETS_MAX = 20_000
-"""Bounds the search for buckets to drop, which each call of `IdleBuckets.keep` repeats."""
+"""The maximum number of buckets, because each call of `IdleBuckets.keep` searches them."""
 _BYTES_MAX = 256 << 20
-"""Packed files of two million files, a small part of a driver's memory."""
+"""The maximum bytes of packed metadata: of two million files, in little of a driver's memory."""
 
 
 class LiveBucket(NamedTuple):
@@ -46,6 +46,22 @@ class IdleBuckets:
     def buckets(self) -> Set[BucketId]:
         """The buckets whose files are kept."""
         return self._packed_files.keys()
+
+    def neighbours(self, buckets: Collection[BucketId], bucket_count: int) -> set[BucketId]:
+        """Return the buckets of the same partitions that are not kept; empty if they are too many.
+
+        Args:
+            bucket_count: the number of buckets of a partition.
+        """
+        partitions = {partition for partition, _ in buckets}
+        if len(partitions) * bucket_count > self.buckets_max:
+            return set()
+        partition_buckets = {
+            BucketId(partition, bucket)
+            for partition in partitions
+            for bucket in range(bucket_count)
+        }
+        return partition_buckets - self.buckets
 
     def keep(self, live_buckets: Mapping[BucketId, LiveBucket]) -> None:
         """Add the files of further buckets."""

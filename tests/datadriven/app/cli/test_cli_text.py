@@ -1,4 +1,4 @@
-"""Commands in, exactly what they print out, errors and exit codes included."""
+"""Runs commands of the command line, and compares their whole output, errors and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations in, problems or values out."""
+"""Reads configurations, and compares their values, or all of their problems."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Each caller builds its pipeline of these steps, in this order.
 
-``steps [shards]`` takes the keys of ``[table]`` and ``[source.debezium]``. It prints a line each
-for the job, a replay, the later changes that a replay reads, and ``check``. With ``shards`` the
-table has rows of several source tables.
+``steps [shards]`` takes the keys of ``[table]`` and ``[source.debezium]``. It prints one line for
+the job, and one each for a replay, the later changes that a replay reads, and ``check``. With
+``shards`` the table has rows of several source tables.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Messages in, whole rows out: made columns and filters as a configuration asks for them.
+"""Decodes messages to whole rows, with the made columns and the filter of a configuration.
 
-``table [option=value …]`` has the keys of ``[table]`` as input, with Debezium's options beside it;
-``decode [key=a,b]`` takes a message a line, whose key has these columns, and prints the rows as
-``message kind column=value …`` without nulls, and the bad records.
+* ``table [option=value …]``: the input has the keys of ``[table]``; the options are Debezium's.
+* ``decode [key=a,b]``: each line is a message, whose key has these columns. The output lists the
+  rows as ``message kind column=value …`` without nulls, and the bad records.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""Messages whose schema is in a registry, as text.
+"""Decodes messages whose schema is in a registry, as text.
 
-Commands: ``schema NUMBER`` adds a schema (``kind=PROTOBUF`` or ``kind=JSON``; ``refers=a,b`` names
-references), ``reference NAME`` one to which others refer. ``table format=NAME key=a,b`` and options
-of the format have the columns as input. ``decode`` takes a message a line, ``NUMBER VALUE``, the
-value as JSON; before ``=>`` stands the key. ``~`` is a tombstone, ``b'…'`` raw bytes in Python's
-spelling. It prints rows, bad records with their reason, and how many messages were skipped. Decoded
-one by one, they must give the same. ``describe`` shows the columns and key that the messages tell.
+* ``schema NUMBER`` adds a schema, of ``kind=PROTOBUF`` or ``kind=JSON``; ``refers=a,b`` names its
+  references. ``reference NAME`` adds a schema to which others refer.
+* ``table format=NAME key=a,b``, with options of the format, sets the table, whose columns are the
+  input.
+* ``decode``: each line is a message, ``NUMBER VALUE``, with the value as JSON. A key precedes
+  ``=>``. ``~`` is a tombstone, and ``b'…'`` has raw bytes in Python's spelling. The output lists
+  the rows, the bad records with their reason, and the number of skipped messages. The test decodes
+  the messages also one by one, and expects the same result.
+* ``describe`` shows the columns and the key that the messages describe.
 """
 
 from __future__ import annotations

@@ -1,9 +1,13 @@
-"""Counts of hashes by bucket in, the buckets that take new keys out; sizes in, advice out.
+"""Decides which buckets get new keys, and how many buckets a partition should have, as text.
 
-For `rescale` and `groups`: files, written ``a/0 of 2 L5 900 mb`` for bucket 0 of 2 of partition a.
-
-For `alike`: the files of an index, written ``a/0=f1`` for bucket 0 of partition a; whether rows
-that were routed by an older index are still right, out.
+* `open`: each line has a bucket and the number of its hashes. The output lists the buckets that get
+  new keys.
+* `advice`: each line has the rows and the size of a bucket. The output says whether their number
+  fits.
+* `rescale` and `groups`: each line is a file, written ``a/0 of 2 L5 900 mb`` for bucket 0 of 2 of
+  partition a.
+* `alike`: the lines list the files of an index, written ``a/0=f1`` for bucket 0 of partition a. The
+  output says whether rows that were routed by an older index are still right.
 """
 
 from __future__ import annotations
@@ -70,7 +74,9 @@ def _advice(case: Case) -> str:
     for line in case.input_lines:
         partition, rows, _, size, _ = line.split()
         sizes.append(
-            BucketSize(partition=partition.encode(), row_count=int(rows), bytes=int(size) << 20)
+            BucketSize(
+                partition=partition.encode(), row_count=int(rows), byte_count=int(size) << 20
+            )
         )
     arguments = {"width": "1", "target": "2000000", **case.args}
     advice = bucket_advice(
@@ -121,7 +127,7 @@ def _rescale(case: Case) -> str:
     return "\n".join(
         f"{partition.partition.decode()}: {partition.old_bucket_count} to "
         f"{partition.new_bucket_count}, "
-        f"{partition.file_count} files, {partition.bytes >> 20} mb"
+        f"{partition.file_count} files, {partition.byte_count >> 20} mb"
         for partition in planned
     )
 

@@ -1,10 +1,11 @@
-"""Entries of manifests in; what is live, what is left after a merge, what is refused, out.
+"""Decides which entries of manifests are live, merged or refused, as text.
 
-An entry is written ``+f1 1-9 L5 bucket=1 of=4 dt=a``: + for ADD and - for DELETE, name, least and
-greatest key (needed above level 0), level, bucket, number of buckets and partition.
+An entry is written ``+f1 1-9 L5 bucket=1 of=4 dt=a``: + for ADD or - for DELETE, the name, the
+least and the greatest key (needed above level 0), the level, the bucket, the number of buckets, and
+the partition.
 
-An index file is written ``+i1(d1 d2) bucket=1``: a file of the deletion vectors of data files d1
-and d2, and ``HASH:h1`` when it is of another type; without + or - among those that are there.
+An index file is written ``+i1(d1 d2) bucket=1`` if it has the deletion vectors of data files d1 and
+d2, and ``HASH:h1`` if it has another type. An index file that exists already has neither + nor -.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def live(case: Case) -> str:
 def compacted(case: Case) -> str:
     """Return the compacted entries, after a check that they leave the same files live."""
     entries = [entry_of(line) for line in case.input_lines]
-    left = compacted_entries(entries)
-    assert live_entries(left) == live_entries(entries)
-    return "\n".join(map(show, left)) or "none"
+    remaining_entries = compacted_entries(entries)
+    assert live_entries(remaining_entries) == live_entries(entries)
+    return "\n".join(map(show, remaining_entries)) or "none"
 
 
 def groups(case: Case) -> str:

@@ -1,8 +1,8 @@
-"""Snapshots in, from the latest one down; what they tell of the table's jobs out.
+"""Finds the newest epoch of each job in the snapshots of a table, as text.
 
-A line a snapshot: its number, its commit user and identifier; ``ends=x`` when it ends an epoch at
-x; ``tells=a:7@5,b:3@2`` when it has the jobs' epochs, each with the day of its commit
-(``tells=-``: of no job). A snapshot of number n is made on day n.
+Each line is a snapshot, from the latest one down: its number, its commit user and its identifier.
+``ends=x`` says that its epoch ends at x. ``epochs=a:7@5,b:3@2`` is its record of the jobs' epochs,
+each with the day of its commit; ``epochs=-`` is an empty record. Snapshot n is made on day n.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Sizes of small files in; which of them are put together, and when, out.
+"""Decides which small files are joined, and when, as text.
 
-``rounds target=… cost=… at-least=…`` takes a line a round, ``a: f1=10 f2=30 | b: f3=10`` (new files
-of partitions; ``-`` for a round without any), and prints each round's tasks and what waits, with
-its age. ``window target=… at-least=…`` takes the queue of a bucket, ``full large=… [rewrite-all]``
-too.
+* ``rounds target=… cost=… at-least=…``: each line is a round with the sizes of its new files by
+  partition, ``a: f1=10 f2=30 | b: f3=10``, or ``-`` for no new file. The output lists the tasks of
+  each round, and the waiting files with their age.
+* ``window target=… at-least=…`` and ``full large=… [rewrite-all]``: the input is the queue of a
+  bucket.
 """
 
 from __future__ import annotations

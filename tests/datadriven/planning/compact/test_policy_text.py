@@ -1,12 +1,13 @@
 """The compaction rules that a job chooses for buckets, as text.
 
-``choose [freshness=N] [levels=N] [OPTION=…]`` takes a bucket a line (its size and a usual flush, as
-``10 GB, 400 kB``) and shows the choice for each; ``history`` takes such lines as one bucket's life,
-and shows where it is chosen again, and what changes. OPTION is ``trigger``, ``ratio`` or
-``amplification``, set by the table.
-
-``cores of=N`` takes a pace a line (buckets, their size, a flush, seconds from epoch to epoch, and
-the bytes that a compaction writes a second), and shows what the job advises.
+* ``choose [freshness=N] [levels=N] [OPTION=…]``: each line is a bucket, with its size and its usual
+  flush, such as ``10 GB, 400 kB``. The output has the choice for each bucket. OPTION is
+  ``trigger``, ``ratio`` or ``amplification``, set by the table.
+* ``history``: such lines follow one bucket through its life. The output says at which line the
+  policy chooses again, and what changes.
+* ``cores of=N``: each line is a pace, with the number of buckets, their size, a flush, the seconds
+  from epoch to epoch, and the bytes that a compaction writes in a second. The output has the job's
+  advice.
 """
 
 from __future__ import annotations

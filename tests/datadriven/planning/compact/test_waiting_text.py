@@ -1,8 +1,8 @@
 """A table's options and the levels of its files decide which rows wait for a compaction.
 
-``rule OPTION=… [keyless]`` prints the levels whose rows readers see. ``waiting OPTION=…`` takes a
-bucket a line (``LEVEL:ROWS`` of each file). ``counted newest=N`` takes all rows that wait, and the
-age of the newest epoch; ``text`` takes a number of rows.
+``rule OPTION=… [keyless]`` prints the levels whose rows readers see. ``waiting OPTION=…``: each
+line is a bucket, with ``LEVEL:ROWS`` of each file. ``counted newest=N`` takes all rows that wait,
+and the age of the newest epoch; ``text`` takes a number of rows.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def unseen(case: Case) -> str:
         for bucket, level, rows, time in map(str.split, case.input_lines)
     ]  # fmt: skip
     lack = unseen_rows(live, levels_of(case))
-    return f"{lack.row_count} rows in {lack.bucket_count} buckets, seen at {lack.seen_ms}"
+    return f"{lack.row_count} rows in {lack.bucket_count} buckets, seen at {lack.seen_time_ms}"
 
 
 def visible(case: Case) -> str:

@@ -1,7 +1,7 @@
 """The text test of an index's layers: which of them a snapshot uses, and which are merged.
 
-``chain at=SNAPSHOT`` takes a layer a line, ``FIRST-LAST ROWS``, and prints the layers in use.
-``merge`` takes the rows of each layer, and prints them after the merge.
+``chain at=SNAPSHOT``: each line is a layer, ``FIRST-LAST ROWS``. The output lists the layers in
+use. ``merge`` takes the rows of each layer, and prints them after the merge.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Files of a bucket in, a line a file; which of them are read together, a line a split, out.
+"""Divides the files of a bucket into splits, as text.
 
-A file is ``name first-last size=… [level=…] [deletes=…]``; ``deletes=?``: its writer did not say.
+Each line of the input is a file, ``name first-last size=… [level=…] [deletes=…]``. ``deletes=?``
+says that its writer has not recorded the number. Each line of the output is a split.
 """
 
 from __future__ import annotations

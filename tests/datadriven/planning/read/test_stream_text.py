@@ -1,6 +1,7 @@
 """A streaming read plans where it begins, what it reads of a snapshot, and how far a step goes.
 
-`take` gets splits of one snapshot, a line a split: sizes of files in bytes, each with ten rows.
+For `take`, each line is a split of one snapshot, with the sizes of its files in bytes. Each file
+has ten rows.
 """
 
 from __future__ import annotations

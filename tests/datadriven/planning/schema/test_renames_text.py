@@ -1,8 +1,8 @@
-"""Statements of the source in, what they rename out; and what a table does.
+"""Reads the source's DDL statements, and decides what they rename and how a table reacts, as text.
 
 ``ddl`` takes a text of SQL, and shows the statements that the grammar reads.
 
-``renames`` takes statements of the database ``shop``, one a line, and then lines that ask:
+``renames``: each of the first lines is a statement of the database ``shop``. The later lines ask:
 ``table a, b KEY k [RENAMED old=new] [AT ms] sees c, d [by hold]``. Statements are read at 100 ms.
 """
 

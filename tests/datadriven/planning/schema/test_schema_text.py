@@ -1,11 +1,13 @@
-"""Changes of schemas in, the next schema or the refusal out; and what messages change, as text.
+"""Changes schemas, by commands and by messages, and compares the next schema or the refusal.
 
-Commands: ``table key=a partition=b option=value …`` with the columns as input is the table. The
-table has rows, unless it is ``empty``. ``alter`` takes a change a line, as the arguments of
-``stream-app alter``, and prints what differs; ``show`` prints the columns then, with their ids.
-``messages options=…`` takes the columns that messages tell (``x TYPE [-- comment]``,
-``x ?`` where only the name is known), prints the changes and makes them.
-``configure`` and ``goes_on`` take the options of a job's configuration.
+* ``table key=a partition=b option=value …`` sets the table, whose columns are the input. It has
+  rows, unless it is ``empty``.
+* ``alter``: each line is a change, as the arguments of ``stream-app alter``. The output lists what
+  differs.
+* ``show`` lists the columns of the table with their ids.
+* ``messages options=…``: each line is a column that messages have, ``x TYPE [-- comment]``, or
+  ``x ?`` if only its name is known. The command lists the changes and makes them.
+* ``configure`` and ``goes_on`` take the options of a job's configuration.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Tables of a source in, the tables of a job out: which are taken, how named, with which keys.
+"""Decides which tables of a source a job takes, how it names them, and which keys they get.
 
-``tables merge-shards=… including-tables=… table-mapping=a:b,c:d …`` takes one source table a line,
-``database.table``, ``database.schema.table`` or ``table``; each line is decided beside those above.
+``tables merge-shards=… including-tables=… table-mapping=a:b,c:d …``: each line is a source table,
+``database.table``, ``database.schema.table`` or ``table``. It is decided beside those above it.
 
-``named`` takes the same rules and names of tables of the job: whether a table may have the name.
+``named`` takes the same rules, and names of tables of the job. The output says whether a table may
+have the name.
 
 ``shards`` takes source tables whose rows go into one table, and shows how they differ.
 

@@ -1,7 +1,12 @@
-"""Snapshots with their ages in, what goes out; and changes of snapshots in, what nobody needs out.
+"""Decides which snapshots, changelogs and files expire, and the time of a partition, as text.
 
-``snapshots 1-9 every=10 now=100`` are made at 10, 20, … 90; times are without a unit. Entries are
-written as in test_planning_text.
+* ``snapshots`` and ``changelogs``: the input ``ids=1-9 now=100 time=35`` has the numbers of the
+  versions, the time, and options. Snapshot n is made at the time 10 n. The output is the range that
+  expires, with the reason that keeps the next version.
+* ``dropped``: each line is an entry of the manifests of a snapshot, written as in test_commit_text.
+  The output lists the files that no other version needs.
+* ``tags`` lists the tags that protect files and metadata of a range of snapshots.
+* ``time``: each line has the values of a partition. The output is the time of each.
 """
 
 from __future__ import annotations
@@ -77,7 +82,10 @@ def _range(case: Case) -> str:
 
 
 def _dropped(case: Case) -> str:
-    """Changes of a snapshot; a line ``tag`` and what the nearest earlier tag has."""
+    """List the files that only older snapshots need.
+
+    The lines before ``tag`` are entries of a snapshot; those after it, of the nearest earlier tag.
+    """
     lines = list(case.input_lines)
     index = lines.index("tag") if "tag" in lines else len(lines)
     tagged = {file_key(entry_of(line)) for line in lines[index + 1 :]}
@@ -94,7 +102,7 @@ def _tags(case: Case) -> str:
 
 
 def _time(case: Case) -> str:
-    """A partition a line; the time that its values tell."""
+    """Return the time of each partition, by its values."""
     try:
         reader = partition_time(case.args.get("pattern"), case.args.get("formatter"))
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""Snapshots with their times in, the tags that they are due out; names and periods."""
+"""Decides which tags are due for snapshots by their times, and names tags and periods, as text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from stream_app.planning.upkeep.tag_creation import (
     SnapshotTime,
     TagPeriodRule,
     TagRules,
-    due_ms,
     due_tags,
+    due_time_ms,
     expired_tags,
     first_snapshot,
     lacks_snapshot,
@@ -90,7 +90,7 @@ def _lacks(case: Case) -> str:
     rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
     start, next_start = first_snapshot(rules, tags)
     latest_snapshot = next((s for s in reversed(snapshots) if s.snapshot_id >= start), None)
-    now, due = _millis(case.args["now"]), due_ms(rules, next_start)
+    now, due = _millis(case.args["now"]), due_time_ms(rules, next_start)
     is_lacking = lacks_snapshot(rules, next_start, latest_snapshot, now)
     is_over = due is not None and due <= now
     return f"{'yes' if is_lacking else 'no'}, due {'since' if is_over else 'at'} {_time(due)}"
@@ -125,15 +125,15 @@ def _nearest(case: Case) -> str:
 
 
 def _rollback(case: Case) -> str:
-    named = (word.split(":") for word in case.args.get("tags", "").split(",") if word)
+    tag_words = (word.split(":") for word in case.args.get("tags", "").split(",") if word)
     ahead = (word.split(":") for word in case.args.get("consumers", "").split(",") if word)
     versions = rollback_versions(
         int(case.args["target"]),
         snapshot_ids=_numbers(case.args.get("snapshots", "")),
         changelog_ids=_numbers(case.args.get("changelogs", "")),
-        tagged_ids={name: int(number) for name, number in named},
+        tagged_ids={name: int(number) for name, number in tag_words},
         consumers=[
-            Consumer(consumer_id=name, next_snapshot_id=int(number), modified_ms=0)
+            Consumer(consumer_id=name, next_snapshot_id=int(number), modification_time_ms=0)
             for name, number in ahead
         ],
     )

@@ -1,4 +1,4 @@
-"""Options of the Spark source in; what a batch read reads, or what is wrong, out."""
+"""Chooses by the options of the Spark source what a batch read reads, or refuses them, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and files of a table in, what `check` finds wrong with them out."""
+"""Checks numbers and files of a table, and compares the findings as text."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _changelogs(case: Case) -> str:
 
 def _consumer(case: Case) -> str:
     following = int(case.args["next"])
-    consumer = Consumer(consumer_id="c", next_snapshot_id=following, modified_ms=0)
+    consumer = Consumer(consumer_id="c", next_snapshot_id=following, modification_time_ms=0)
     bounds = _number(case, "earliest"), _number(case, "latest")
     return _show(consumer_findings(consumer, *bounds, "t"))
 

@@ -1,7 +1,8 @@
 """The text test of changes whose keys may have their row in another partition.
 
-``place existing=RULE KEY=PARTITION`` takes a change a line, ``KIND KEY in PARTITION``. It prints
-the changes with the deletions that the rule adds, and the partition of each key's row afterwards.
+``place existing=RULE KEY=PARTITION``: each line is a change, ``KIND KEY in PARTITION``. The output
+lists the changes with the deletions that the rule adds, and the partition of each key's row
+afterwards.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""Announcements of expiries and rollbacks in, one a line; which hold, and what they forbid, out.
+"""Decides which announcements of expiries and rollbacks hold, and what they forbid, as text.
 
-Of expiries: ``announced first=2 latest=9``: the snapshots that are there; ``from=3 to=7 at=7
-tagged=5``: numbers from 3 to before 7 are going but for 5, as it is seen from the snapshot 7.
-Snapshot n has the delta list n.
+Each line is an announcement. Snapshot n has the delta list n.
 
-Of rollbacks: ``announced newest=5 target=3``: the latest snapshot, and where somebody wants to go
-back to (3); ``list=new``: the latest snapshot's delta list, where it is not its number, ``none``
-where it cannot be read. ``back to=3 going=4,5``: a rollback; ``expiry from=1 to=5``: numbers 1 to 4
-are going.
+Of expiries: ``announced first=2 latest=9`` has the first and the latest existing snapshot.
+``from=3 to=7 at=7 tagged=5`` announces that the snapshots 3 to 6 expire, except for 5, which has a
+tag. ``at`` is the delta list of the snapshot 7, which stays.
+
+Of rollbacks: ``announced newest=5 target=3`` has the latest snapshot, and the snapshot to which a
+further rollback leads. ``list=new`` is the latest snapshot's delta list, if it is not its number;
+``none`` if it cannot be read. ``back to=3 going=4,5`` announces a rollback to 3, which deletes 4
+and 5. ``expiry from=1 to=5`` announces that the snapshots 1 to 4 expire.
 """
 
 from __future__ import annotations

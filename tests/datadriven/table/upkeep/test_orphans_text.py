@@ -1,4 +1,4 @@
-"""Files and folders with their times in, the orphans among them out."""
+"""Finds the orphans among files and folders by their names and times, as text."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ def by_our_variables(_: Path) -> dict[str, str]:
 
 
 def by_other_variables(_: Path) -> dict[str, str]:
-    named = {f"LAKE_{number}": secret for number, secret in enumerate(SECRETS)}
-    return named | {
+    lake_variables = {f"LAKE_{number}": secret for number, secret in enumerate(SECRETS)}
+    return lake_variables | {
         FILE_SYSTEM + name: f"${{env:LAKE_{number}}}" for number, name in enumerate(NAMES)
     }
 

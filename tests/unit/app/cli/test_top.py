@@ -65,10 +65,10 @@ def test_the_screen_has_trouble_first_and_every_number() -> None:
 
 def test_a_narrow_terminal_shows_names_and_reasons() -> None:
     name, reason = "shop.a_table_of_thirty_characters_", "cannot write: no space left"
-    held = TableStatus(
+    held_status = TableStatus(
         table=name, state=JobTableState.HELD, lag=2000, epoch=7, snapshot=9, reason=reason
     )
-    shown = text_of(screen("shop", [held, QUIET], ListView(width=80), ""), width=80)
+    shown = text_of(screen("shop", [held_status, QUIET], ListView(width=80), ""), width=80)
     first, *_ = lines = shown.splitlines()
     assert first == "shop  2 tables, 1 in trouble, 1 of unknown age"
     assert any("a_table_of_th" in line and "cannot write" in line for line in lines), shown
@@ -166,18 +166,18 @@ def test_it_is_live_at_a_terminal_and_q_ends_it(tmp_path: Path) -> None:
 
 def wait_for(terminal: int, expected: bytes) -> None:
     """Read until a text has come; the empty one is the end."""
-    seen, until = b"", time.monotonic() + 120
+    output, until = b"", time.monotonic() + 120
     while True:
         ready, _, _ = select.select([terminal], [], [], 120)
-        assert ready, seen
-        assert time.monotonic() < until, seen
+        assert ready, output
+        assert time.monotonic() < until, output
         try:
             data = os.read(terminal, 65536)
         except OSError:  # Linux: the other side is closed
             data = b""
-        seen += data
-        if expected and expected in seen:
+        output += data
+        if expected and expected in output:
             return
         if not data:
-            assert not expected, seen
+            assert not expected, output
             return

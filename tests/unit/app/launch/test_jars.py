@@ -56,8 +56,8 @@ def test_jars_are_resolved_once(
     assert all(jar.is_file() and jar.is_absolute() for jar in first)
     assert cache.resolve(PAIR) == first
     assert runs(home) == 1
-    left = sorted(path.name for path in cache.folder.iterdir())
-    assert left == [".lock", "pair-1"], "nothing else stays behind"
+    file_names = sorted(path.name for path in cache.folder.iterdir())
+    assert file_names == [".lock", "pair-1"], "nothing else stays behind"
 
 
 def test_a_set_that_lost_a_jar_is_resolved_anew(

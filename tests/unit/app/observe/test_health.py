@@ -23,7 +23,7 @@ from tests.support.tables.small_table import StandingClock
 
 def test_health_says_why_it_fails() -> None:
     clock, port = StandingClock(0), a_free_port()
-    fresh = SourceState(stale_s=10.0, looked_s=5.0, lag=0, is_committed=True)
+    fresh = SourceState(staleness_s=10.0, look_age_s=5.0, lag=0, is_committed=True)
     states = [fresh]
     health = JobHealth(clock, 300, lambda: states[-1], hide=Secrets(["swordfish"]).hide)
 
@@ -39,7 +39,7 @@ def test_health_says_why_it_fails() -> None:
         assert answers("/readyz") == (503, "the job is starting\n")
         health.note_heartbeat(True)
         assert answers("/readyz") == (200, "ok\n")
-        states.append(replace(fresh, stale_s=301.0))
+        states.append(replace(fresh, staleness_s=301.0))
         health.held_reasons["orders"] = "its bucket number has changed, says swordfish"
         assert answers("/readyz") == (
             503,
@@ -89,14 +89,14 @@ def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:
         "answer",
         "a table is 301 s behind its source; stream.max-staleness is 300 s",
     ]
-    metrics.source.look_s = 3660
+    metrics.source.look_interval_s = 3660
     assert problems(trigger_s=3600) == [], "it is not asked more often"
 
 
 def test_a_large_epoch_under_way_is_behind() -> None:
     """Spark has it as read, or has not told of it yet; the tables do not have it."""
     clock, positions = StandingClock(0), list[JobOffsets]()
-    metrics = JobMetrics("db.t", clock, look_s=1060)
+    metrics = JobMetrics("db.t", clock, look_interval_s=1060)
     metrics.source.read_from(lambda: positions[-1])
 
     def looked(begun: int, committed: int) -> tuple[int | None, bool]:

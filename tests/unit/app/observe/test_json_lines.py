@@ -72,8 +72,10 @@ def test_an_epoch_is_one_line_with_table_epoch_and_offsets(lines: Lines) -> None
     log.report_progress(SourceProgress(8, 2, 5, {"t": {"0": 44}}))
     [line] = lines.taken()
     assert (line["epoch"], line["offsets"]) == (8, {"t": {"0": 44}})
-    held = HeldTable(since_epoch=9, start={"t": {"0": 44}}, reason="no", since_ms=1, retry_ms=None)
-    EventLog(StandingClock(), metrics=JobMetrics("shop")).report_held("orders", held)
+    held_table = HeldTable(
+        since_epoch=9, start={"t": {"0": 44}}, reason="no", since_ms=1, retry_ms=None
+    )
+    EventLog(StandingClock(), metrics=JobMetrics("shop")).report_held("orders", held_table)
     [line] = lines.taken()
     assert (line["level"], line["table"], line["epoch"]) == ("ERROR", "shop.orders", 9)
 

@@ -48,7 +48,7 @@ def events_of(receiver: HttpReceiver) -> list[dict[str, Any]]:
 def a_report(epoch: int, **counts: Any) -> EpochReport:
     ends = {("shop.orders", 1): PartitionEnd(41, None)}
     return EpochReport(
-        epoch=epoch, counts=DecodeCounts(ends=ends, **counts), file_count=2, bytes=1000
+        epoch=epoch, counts=DecodeCounts(ends=ends, **counts), file_count=2, byte_count=1000
     )
 
 
@@ -159,6 +159,7 @@ def test_an_error_is_the_run_s_end_and_shows_no_secret(
     assert "the disk of **** is full" in message
 
 
+@pytest.mark.variant
 def test_a_service_that_is_away_is_reported_once_and_changes_nothing(
     job: TableJob, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -30,7 +30,7 @@ def a_report(epoch: int) -> EpochReport:
         wait_s=1.0, read_s=1.0, decode_s=2.5, route_s=0.5, write_s=2.0, commit_s=0.5
     )
     return EpochReport(
-        epoch=epoch, counts=DecodeCounts(message_count=10), durations=parts, began_ms=BEGAN_MS,
+        epoch=epoch, counts=DecodeCounts(message_count=10), durations=parts, start_ms=BEGAN_MS,
         compactions=(COMPACTION,),
     )  # fmt: skip
 

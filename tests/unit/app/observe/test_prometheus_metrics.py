@@ -52,7 +52,7 @@ COMPACTIONS = CompactionMetrics(
     buckets=8, level0_files_max=4, level0_files=12, sorted_runs_max=5, queued=2, running=1,
     begun=9, completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds=3.25,
     flushed_bytes=1024, waited_s=12.0, sorted_runs=11, waiting_rows=7,
-    files=40, bytes=4096, oldest_queued_s=90.0, oldest_running_s=7.0,
+    files=40, bytes=4096, oldest_queued_age_s=90.0, oldest_running_age_s=7.0,
 )  # fmt: skip
 
 
@@ -130,8 +130,8 @@ def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
 def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
     metrics = JobMetrics("db")
     parts = EpochSeconds(read_s=2.0, decode_s=1.0, commit_s=0.5)
-    first = EpochReport(epoch=3, durations=parts, began_ms=10)
-    again = replace(first, began_ms=20)  # read again, for a table whose schema has changed
+    first = EpochReport(epoch=3, durations=parts, start_ms=10)
+    again = replace(first, start_ms=20)  # read again, for a table whose schema has changed
     metrics.of_table("a").count_epoch(first)
     metrics.of_table("b").count_epoch(first)
     metrics.of_table("c").count_epoch(again)
@@ -390,10 +390,10 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
     assert by_label["stream_app_changes_total", "db.(others)"] == 15
     assert by_label["stream_app_compactions_begun_total", "db.(others)"] == 27
     assert by_label["stream_app_sorted_runs_max", "db.(others)"] == 5
-    held = {
+    held_values = {
         label: value for (name, label), value in by_label.items() if name.endswith("held_tables")
     }
-    assert {label for label, value in held.items() if value} == {"db.t1", "db.(others)"}
+    assert {label for label, value in held_values.items() if value} == {"db.t1", "db.(others)"}
     job.note_held("t1", None)
     assert job.registry.get_sample_value("stream_app_held_tables", {"table": "db.t1"}) == 0
     text = generate_latest(job.registry).decode()

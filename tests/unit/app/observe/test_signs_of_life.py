@@ -71,7 +71,7 @@ def test_lines_of_all_modules_are_heard() -> None:
     with signs_of_life(clock) as signs:
         clock.seconds = 5
         logging.getLogger("stream_app.table.anything").warning("a line")
-        assert signs._last_line_s == 5
+        assert signs._last_line_at_s == 5
 
 
 def test_warnings_of_kafkas_client_are_not_logged() -> None:

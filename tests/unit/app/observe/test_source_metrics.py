@@ -39,7 +39,7 @@ def progress_of(behind: int | None, topic: str = "topic") -> SourceProgress:
 def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones() -> None:
     clock = StandingClock(100_000)
     metrics = JobMetrics("db", clock)
-    assert metrics.source.state().stale_s is None
+    assert metrics.source.state().staleness_s is None
     metrics.of_table("t").count_epoch(epoch_until(90))
     metrics.of_table("held").count_epoch(epoch_until(40))
     metrics.note_held("held", HELD)
@@ -48,7 +48,7 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
         return [number(metrics, "freshness_seconds", f"db.{name}") for name in ("t", "held")]
 
     assert freshness() == [None, 30], "nobody knows whether there are newer ones"
-    assert metrics.source.state().stale_s == 30
+    assert metrics.source.state().staleness_s == 30
     metrics.note_progress(progress_of(None), 100_000)
     assert freshness() == [10, 30], "a source that does not tell its ends"
     metrics.note_progress(progress_of(0), 100_000)
@@ -56,7 +56,7 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
     metrics.note_progress(progress_of(5), 100_000)
     clock.sleep(5)
     assert freshness() == [15, 35]
-    assert metrics.source.state().stale_s == 35
+    assert metrics.source.state().staleness_s == 35
     metrics.of_table("quiet").count_epoch(epoch_until(1))
     assert number(metrics, "freshness_seconds", "db.quiet") == 15, "as the others"
     of_first = {"topic": "topic", "partition": "0"}
@@ -76,7 +76,7 @@ def test_a_table_that_waits_grows_stale() -> None:
     metrics.note_progress(progress_of(0), clock.now_ms())
     assert number(metrics, "freshness_seconds", "db.t") == 3 * 3600 + 10
     assert number(metrics, "freshness_seconds", "db.never_made") == 3 * 3600 + 30
-    assert metrics.source.state().stale_s == 3 * 3600 + 30
+    assert metrics.source.state().staleness_s == 3 * 3600 + 30
     assert number(metrics, "held_tables", "db.t") == 0, "no error holds it back"
     for name in ("t", "never_made"):
         log.report_held(name, None)
@@ -95,12 +95,12 @@ def test_a_quiet_table_that_begins_to_wait_was_as_far_as_the_others() -> None:
     clock.sleep(1)
     metrics.note_held("quiet", replace(WAITING, since_ms=20_000_000, tries=1))
     assert number(metrics, "freshness_seconds", "db.quiet") == 11
-    assert metrics.source.state().stale_s == 11
+    assert metrics.source.state().staleness_s == 11
 
 
 def test_a_lag_of_zero_is_believed_while_the_source_answers() -> None:
     clock = StandingClock(100_000)
-    metrics = JobMetrics("db.t", clock, look_s=65)
+    metrics = JobMetrics("db.t", clock, look_interval_s=65)
     metrics.count_epoch(epoch_until(10))
     metrics.note_progress(progress_of(0), 100_000)
     clock.sleep(65)
@@ -120,11 +120,11 @@ def test_a_job_has_its_numbers_before_its_first_epoch(tmp_path: Path) -> None:
     EventLog(clock, metrics=metrics).of_table("t").on_open(table.table, {"topic"})
     first_snapshot = table.table.snapshots.snapshot(1)
     assert number(metrics, "source_looked_timestamp_seconds", "db") == 1_000_000
-    assert metrics.source.state().looked_s is None, "which /readyz asks for"
+    assert metrics.source.state().look_age_s is None, "which /readyz asks for"
     assert number(metrics, "last_commit_timestamp_seconds", "db.t") == first_snapshot.time_ms / 1000
     assert number(metrics, "newest_message_timestamp_seconds", "db.t") == 999_970
     assert number(metrics, "freshness_seconds", "db.t") is None, "there may be nothing newer"
-    assert metrics.source.state().stale_s is None
+    assert metrics.source.state().staleness_s is None
     assert not metrics.source.state().is_committed
     metrics.note_progress(progress_of(4), clock.now_ms())
     assert number(metrics, "freshness_seconds", "db.t") == 30

@@ -10,9 +10,9 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
+from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.ops.source_comparison.database_side import SummedDatabase
 from stream_app.app.ops.source_comparison.source_table_finder import SourceTableFinder
-from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile
 from stream_app.errors import FAILED, NOT_COMPARED, UnsupportedTableError

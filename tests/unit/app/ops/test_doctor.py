@@ -118,7 +118,7 @@ def test_a_table_that_does_not_fit_is_a_problem(
 ) -> None:
     job.table("k INT, w STRING")
     observation = only(job.seen("table"))
-    assert observation.level is Severity.PROBLEM
+    assert observation.severity is Severity.PROBLEM
     assert "the table has no column 'v'" in observation.text
     assert (
         observation.fix
@@ -131,7 +131,7 @@ def test_a_table_that_does_not_fit_is_a_problem(
 def test_a_table_that_fits_is_listed_with_its_snapshot(job: Job) -> None:
     job.table().commit(("+I", {"k": 1, "v": "a"}))
     observation = only(job.seen("table"))
-    assert observation.level is Severity.OK
+    assert observation.severity is Severity.OK
     assert observation.text.endswith("fits the configuration: snapshot 1")
 
 
@@ -149,10 +149,10 @@ def test_doctor_reports_an_iceberg_catalog_behind_the_table(
     table.commit(("+I", {"k": 1, "v": "a"}))
     assert "do not see snapshot 1" in caplog.text
     away = only(job.seen("iceberg"))
-    assert (away.level, "unable to open" in away.text) == (Severity.WARNING, True)
+    assert (away.severity, "unable to open" in away.text) == (Severity.WARNING, True)
     database.rmdir()
     behind = only(job.seen("iceberg"))
-    assert behind.level is Severity.WARNING
+    assert behind.severity is Severity.WARNING
     assert behind.text == ("the Iceberg catalog has no snapshot, and the table has snapshot 1")
     table.commit(("+I", {"k": 2, "v": "a"}))
     assert only(job.seen("iceberg")).text == "the Iceberg catalog has snapshot 2"
@@ -171,7 +171,7 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     (job.folder / "checkpoint").rename(job.folder / "own")
     (job.folder / "other").rename(job.folder / "checkpoint")
     observation = job.seen("checkpoint")[-1]
-    assert observation.level is Severity.PROBLEM
+    assert observation.severity is Severity.PROBLEM
     assert "belongs to the table /elsewhere" in observation.text
 
 
@@ -182,7 +182,7 @@ def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
     own_checkpoint(JobStateFile(folder), table.location, table.identity())
     shutil.rmtree(job.folder / "warehouse/db.db/t")
     observation = job.seen("checkpoint")[-1]
-    assert observation.level is Severity.PROBLEM
+    assert observation.severity is Severity.PROBLEM
     assert "dropped" in observation.text
 
 
@@ -190,7 +190,7 @@ def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
     (job.folder / "checkpoint").mkdir()
     (job.folder / "checkpoint/job_state.json").write_text("{")
     observation = job.seen("checkpoint")[-1]
-    assert observation.level is Severity.PROBLEM
+    assert observation.severity is Severity.PROBLEM
     assert "job_state.json of the checkpoint is damaged" in observation.text
 
 
@@ -198,13 +198,13 @@ def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
 def test_a_folder_that_only_spark_reaches_is_a_warning(job: Job, subject: str) -> None:
     job.settings.append(f"stream.{subject}=gs://bucket/folder")
     observation = only(job.seen(subject))
-    assert observation.level is Severity.WARNING
+    assert observation.severity is Severity.WARNING
     assert "only Spark reaches gs://bucket/folder" in observation.text
 
 
 def test_a_store_that_cannot_be_written_is_a_problem(job: Job) -> None:
     (job.folder / "warehouse").write_text("a file")
-    assert only(job.seen("warehouse")).level is Severity.PROBLEM
+    assert only(job.seen("warehouse")).severity is Severity.PROBLEM
 
 
 def on_s3(job: Job, s3: S3Server) -> str:
@@ -220,7 +220,7 @@ def on_s3(job: Job, s3: S3Server) -> str:
 def test_a_store_is_really_tried_and_left_clean(job: Job, s3: S3Server) -> None:
     bucket = on_s3(job, s3)
     written, clock = job.seen("warehouse")
-    assert [written.level, clock.level] == [Severity.OK, Severity.OK]
+    assert [written.severity, clock.severity] == [Severity.OK, Severity.OK]
     assert clock.text == "the time of the store agrees with this machine's clock"
     assert not s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_bucket(bucket).keys
 
@@ -229,14 +229,14 @@ def test_a_store_that_takes_every_put_is_a_problem(job: Job, s3: S3Server) -> No
     on_s3(job, s3)
     s3.ignores_conditions = True
     observation = only(job.seen("warehouse"))
-    assert observation.level is Severity.PROBLEM
+    assert observation.severity is Severity.PROBLEM
     assert "cannot create a file only if none exists" in observation.text
 
 
 def test_a_store_that_refuses_the_user_is_a_problem(job: Job, s3: S3Server) -> None:
     on_s3(job, s3)
     s3.error = (403, "AccessDenied")
-    assert only(job.seen("warehouse")).level is Severity.PROBLEM
+    assert only(job.seen("warehouse")).severity is Severity.PROBLEM
 
 
 def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
@@ -247,7 +247,7 @@ def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
         for observation in examination.observations()
         if observation.subject == "warehouse"
     ]
-    assert [observation.level for observation in observations] == [Severity.OK, Severity.WARNING]
+    assert [observation.severity for observation in observations] == [Severity.OK, Severity.WARNING]
     assert re.search(r"the store is (59|60|61) s behind this machine's clock", observations[1].text)
 
 
@@ -258,13 +258,13 @@ def test_a_file_that_the_latest_snapshot_needs_and_is_gone_is_a_problem(job: Job
     [data] = (job.folder / "warehouse/db.db/t").glob("bucket-0/data-*")
     data.unlink()
     observations = job.seen("table")
-    assert [observation.level for observation in observations] == [Severity.OK, Severity.PROBLEM]
+    assert [observation.severity for observation in observations] == [Severity.OK, Severity.PROBLEM]
     assert observations[1].text.startswith(f"a file is missing ({data})")
     assert (
         list(database_observations(job.config().job_tables, {"t": table.path})) == observations[1:]
     )
     (job.folder / "warehouse/db.db/t/snapshot/snapshot-1").write_text("{")
-    assert [observation.level for observation in job.seen("table")] == [Severity.PROBLEM]
+    assert [observation.severity for observation in job.seen("table")] == [Severity.PROBLEM]
 
 
 def test_a_broker_that_is_away_stops_no_other_part(
@@ -281,7 +281,7 @@ def test_a_broker_that_is_away_stops_no_other_part(
 
 
 @pytest.mark.parametrize(
-    ("spark", "levels"),
+    ("spark", "severities"),
     [
         ({}, ["ok"]),
         ({"spark.master": "local[2]", "spark.driver.memory": "2g"}, ["ok"]),
@@ -304,15 +304,15 @@ def test_a_broker_that_is_away_stops_no_other_part(
     ],
 )
 def test_memory_has_to_be_left_for_the_write_buffers(
-    spark: Mapping[str, str], levels: list[str]
+    spark: Mapping[str, str], severities: list[str]
 ) -> None:
     """The machine has 8 GiB and 4 cores, and the buffers have 256 MiB each."""
     observations = machine.memory_observations(spark, 8 * GIB, 256 << 20, 4)
-    assert [observation.level.value for observation in observations] == levels
+    assert [observation.severity.value for observation in observations] == severities
 
 
 @pytest.mark.parametrize(
-    ("output", "level", "words"),
+    ("output", "severity", "words"),
     [
         ('openjdk version "17.0.9" 2023-10-17', Severity.OK, "17.0.9"),
         ('openjdk version "11.0.2" 2019-01-15', Severity.PROBLEM, "is Java 11"),
@@ -320,7 +320,7 @@ def test_memory_has_to_be_left_for_the_write_buffers(
     ],
 )
 def test_java_must_be_new_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, level: Severity, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, severity: Severity, words: str
 ) -> None:
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
@@ -328,7 +328,7 @@ def test_java_must_be_new_enough(
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     observation = only(list(machine.java_observations()))
-    assert (observation.level, words in observation.text) == (level, True)
+    assert (observation.severity, words in observation.text) == (severity, True)
 
 
 def test_without_java_doctor_names_the_remedy(
@@ -336,7 +336,7 @@ def test_without_java_doctor_names_the_remedy(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     observation = only(list(guarded_observations("java", machine.java_observations)))
-    assert observation.level is Severity.PROBLEM
+    assert observation.severity is Severity.PROBLEM
     assert "install Java 17" in observation.fix
 
 
@@ -344,6 +344,6 @@ def test_a_full_disk_is_a_warning(tmp_path: Path) -> None:
     observation = only(
         list(machine.disk_observations(str(tmp_path / "not" / "there"), free_min=1 << 62))
     )
-    assert observation.level is Severity.WARNING
+    assert observation.severity is Severity.WARNING
     assert str(tmp_path) in observation.text
     assert not list(machine.disk_observations("s3://bucket/warehouse"))

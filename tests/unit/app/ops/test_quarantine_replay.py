@@ -199,14 +199,14 @@ def test_a_crash_before_the_commit_leaves_the_records_waiting(tmp_path: Path) ->
     bench = Bench(tmp_path, [(1, "a")])
     bench.take({0})
     (record,) = bench.quarantine.unresolved_records(())
-    left = RecordMark(
+    record_mark = RecordMark(
         name="1",
         user="replay-1",
         records=(record.identity,),
         outcomes=(RecordOutcome.REPLAYED,),
         snapshot=None,
     )
-    bench.quarantine.write_mark(left)
+    bench.quarantine.write_mark(record_mark)
     assert len(bench.replay().replayed_records) == 1
     assert bench.rows() == [(1, "a")]
     assert not bench.replay().replayed_records

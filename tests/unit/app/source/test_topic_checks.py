@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
+from stream_app.app.source.bootstrap_servers import reachable_servers
 from stream_app.app.source.broker_connection import (
     TopicInfo,
     client_settings,
-    reachable_servers,
     uncheckable_settings,
 )
 from stream_app.app.source.topic_checks import recreated_topics

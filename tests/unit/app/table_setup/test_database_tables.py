@@ -199,11 +199,11 @@ def test_the_status_has_the_state_of_each_table_and_its_reason(tmp_path: Path) -
     (tmp_path / "checkpoint/offsets").mkdir()
     (tmp_path / "checkpoint/metadata").write_text('{"id": "job"}')
     (tmp_path / "checkpoint/offsets/3").write_text('v1\n{}\n{"all": {"0": 90}}')
-    held = HeldTable(
+    held_table = HeldTable(
         since_epoch=2, start={"all": {"0": 40}}, reason="the disk is full", since_ms=1, retry_ms=9
     )
-    gone = HeldTable(since_epoch=1, start={}, reason="gone", since_ms=1, retry_ms=None)
-    waiting = {"items": held, "gone": gone}
+    missing_table = HeldTable(since_epoch=1, start={}, reason="gone", since_ms=1, retry_ms=None)
+    waiting = {"items": held_table, "gone": missing_table}
     file = JobStateFile(database.checkpoint)
     file.update(replace(file.state, epoch=3, newest_epochs={"orders": 3}, held_tables=waiting))
     commit_row(database.table("orders"), epoch=3)

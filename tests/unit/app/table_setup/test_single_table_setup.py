@@ -11,8 +11,8 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.opening.job_folder_access import create_local_folder
 from stream_app.app.ops.doctor.observation import Severity
-from stream_app.app.table_setup.job_folder_access import create_local_folder
 from stream_app.app.table_setup.single_table_setup import configured_schema, open_or_create_table
 from stream_app.clock import SystemClock
 from stream_app.errors import (
@@ -126,11 +126,11 @@ def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path)
         table_of(unset_config)
     fixed = conf(tmp_path, warehouse, "table.options.snapshot.num-retained.min=2")
     assert table_of(fixed).schema.options["snapshot.num-retained.min"] == "2"
-    for config, level in ((unset_config, Severity.PROBLEM), (fixed, Severity.OK)):
+    for config, severity in ((unset_config, Severity.PROBLEM), (fixed, Severity.OK)):
         observations = examination_of(config, SystemClock()).observations()
         assert [
-            observation.level for observation in observations if observation.subject == "table"
-        ] == [level]
+            observation.severity for observation in observations if observation.subject == "table"
+        ] == [severity]
 
 
 def test_a_job_warns_of_changes_that_its_table_cannot_merge(

@@ -79,15 +79,15 @@ def test_a_table_waits_through_a_restart(tmp_path: Path) -> None:
     job.start()
     job.run(*creates("shop.orders", [2]))
     assert list(job.held()) == ["orders"]
-    held: dict[str, HeldTable | None] = {}
+    held_tables: dict[str, HeldTable | None] = {}
     IndependentTables(
         [],
         epoch_log=EpochLog(job.checkpoint, can_reread=True),
         state_file=JobStateFile(job.checkpoint),
         now_ms=job.clock.now_ms,
-        on_change=held.__setitem__,
+        on_change=held_tables.__setitem__,
     )
-    assert held.keys() == {"orders"}, "a job that starts tells it again"
+    assert held_tables.keys() == {"orders"}, "a job that starts tells it again"
     file.unlink()
     job.start()
     job.run(*creates("shop.orders", [3]), *creates("shop.items", [2]))

@@ -16,7 +16,7 @@ from stream_app.app.config.settings import catalog_options, file_io_options, fil
 from stream_app.app.config.shown_job import shown_job
 from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.submit.ingest_main import page_of_job
+from stream_app.app.submit.ingest_main import serving_job_page
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving_pages
@@ -290,11 +290,11 @@ def test_bad_messages_are_read_again_only_when_the_folder_has_changed(tmp_path: 
 
 def test_the_tables_that_are_late() -> None:
     ready = TableStatus(table="a", state=JobTableState.READY, lag=0, fresh_s=0)
-    held = TableStatus(table="b", state=JobTableState.HELD, lag=9, fresh_s=999)
+    held_status = TableStatus(table="b", state=JobTableState.HELD, lag=9, fresh_s=999)
     glance = JobGlance(changed_s=999)
-    assert not glance.is_late([ready, held]), "the job has nothing to commit"
+    assert not glance.is_late([ready, held_status]), "the job has nothing to commit"
     behind = replace(ready, lag=1, fresh_s=999)
-    assert glance.is_late(glance.with_lateness([behind, held]))
+    assert glance.is_late(glance.with_lateness([behind, held_status]))
     assert "whether it runs" in str(glance.with_lateness([behind])[0].reason)
     assert "at its log" in str(replace(glance, is_here=True).with_lateness([behind])[0].reason)
     away = replace(glance, ends_problem="no broker")
@@ -326,7 +326,7 @@ def test_the_page_of_a_container_answers_to_names_of_the_configuration(
         caplog.clear()
         stream = replace(job.config.stream, web_port=0, web_host=host, web_names=names)
         config = replace(job.config, stream=stream)
-        with page_of_job(
+        with serving_job_page(
             shown_job(config), stream, lambda: job.checkpoint, job.clock, EpochHistory()
         ):
             [address] = re.findall(r"the page of the job: (http:\S+)", caplog.text)

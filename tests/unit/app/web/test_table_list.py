@@ -63,13 +63,13 @@ def test_states_are_counted_and_a_choice_is_a_link() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source_ms", "lag", "seconds"),
+    ("source_time_ms", "lag", "seconds"),
     [(None, None, None), (None, 0, 0), (4000, 0, 0), (4000, 1, 6), (4999, None, 5), (20_000, 1, 0)],
 )
 def test_freshness_is_what_is_unread(
-    source_ms: int | None, lag: int | None, seconds: int | None
+    source_time_ms: int | None, lag: int | None, seconds: int | None
 ) -> None:
-    assert freshness_s(10_000, source_ms, lag) == seconds
+    assert freshness_s(10_000, source_time_ms, lag) == seconds
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_a_table_without_news_is_asked_for_its_hint(orders: SmallTable) -> None:
     snapshot, operations = watched.look()
     assert (snapshot, "read" in operations) == (2, True)
     assert watched.look() == (2, HINT)
-    assert watched.facts.facts(orders.path).source_ms == TIME_MS
+    assert watched.facts.facts(orders.path).source_time_ms == TIME_MS
 
 
 def test_a_rollback_is_news(orders: SmallTable) -> None:

@@ -44,8 +44,8 @@ def test_freshness_is_by_the_time_of_messages(warehouse: Warehouse) -> None:
     orders = warehouse.table("shop.orders", num_sorted_run__compaction_trigger=2)
     orders.commit(*rows(1))
     assert "behind the source unknown" in warehouse.words(PAGE)
-    source_ms = CLOCK.now_ms() - 95_000
-    orders.commit(*rows(2), properties={SOURCE_TIME_PROPERTY: str(source_ms)})
+    source_time_ms = CLOCK.now_ms() - 95_000
+    orders.commit(*rows(2), properties={SOURCE_TIME_PROPERTY: str(source_time_ms)})
     orders.compact()
     assert "behind the source 1 min 35 s" in warehouse.words(PAGE)
     assert "shop.orders ready 1 min 35 s" in warehouse.words("/"), "a compaction tells no time"
@@ -141,7 +141,7 @@ def test_the_largest_files_are_listed(warehouse: Warehouse) -> None:
 def unfinished(bucket: int, *, is_running: bool = True) -> UnfinishedCompaction:
     return UnfinishedCompaction(
         partition="", bucket=bucket, is_running=is_running, reason="size ratio", levels=(0, 0),
-        output_level=4, file_count=2, bytes=2048,
+        output_level=4, file_count=2, byte_count=2048,
     )  # fmt: skip
 
 

@@ -19,7 +19,6 @@ import pytest
 
 from stream_app.cdc.columns.decimal_columns import decimals_from_bytes
 from tests.support.messages.debezium_messages import a_format, event, messages, reasons_of, rows_of
-from tests.support.suite.samples import sampled
 
 TYPES = [
     *((1, 0), (4, 0), (9, 9), (12, 2), (18, 18), (19, 0), (19, 19), (20, 18)),
@@ -83,7 +82,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("decimal_type", sampled(TYPES, 3), ids=str)
+@pytest.mark.parametrize("decimal_type", TYPES, ids=str)
 @pytest.mark.slow
 def test_a_number_is_exact_or_its_record_is_bad(
     decimal_type: tuple[int, int], form: str, seed: int

@@ -175,8 +175,8 @@ def test_fields_in_any_order_or_absent_are_parsed() -> None:
         head('{"c0":7,"other":1,"c1":null,"c2":null}'),
     )
     assert parsed.is_parsed.tolist() == [True, True, True, False, True, True, True]
-    assert parsed.before_at.tolist() == [-1, 1, -1, -1, -1, -1, -1]
-    assert parsed.after_at.tolist() == [0, 2, 3, -1, 4, -1, 5]
+    assert parsed.before_indices.tolist() == [-1, 1, -1, -1, -1, -1, -1]
+    assert parsed.after_indices.tolist() == [0, 2, 3, -1, 4, -1, 5]
     assert [column.to_pylist() for column in parsed.columns] == [
         [1, None, 4, 7, None, 7],
         ["a", "x", "b", None, None, None],

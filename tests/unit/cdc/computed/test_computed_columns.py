@@ -234,7 +234,9 @@ def _applied_to(
     pair: list[bool],
     known_columns: KnownColumns,
 ) -> bool:
-    left = filter_changes(np.array(kinds, np.int8), np.array(pair), np.array(passes), known_columns)
-    for kind in left.kinds[left.is_kept]:
+    changes = filter_changes(
+        np.array(kinds, np.int8), np.array(pair), np.array(passes), known_columns
+    )
+    for kind in changes.kinds[changes.is_kept]:
         is_stored = RowKind(kind) in (RowKind.INSERT, RowKind.UPDATE_AFTER)
     return is_stored

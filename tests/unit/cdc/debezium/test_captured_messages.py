@@ -237,9 +237,9 @@ def test_messages_that_mean_no_row(file: str, topic: str, count: int | None) -> 
 SEEN = dt.datetime(2024, 2, 29, 23, 59, 59, 123000, tzinfo=UTC)
 
 
-def maria(row: tuple[Any, ...], seen: Any = None, **more: Any) -> tuple[Any, ...]:
+def maria(row: tuple[Any, ...], seen_time: Any = None, **more: Any) -> tuple[Any, ...]:
     extra = (more.get("phone"), None, more.get("level"))
-    return (*row[:7], seen, row[7], *extra)
+    return (*row[:7], seen_time, row[7], *extra)
 
 
 def test_mariadb_customers() -> None:

@@ -39,8 +39,8 @@ def decoded(
         document if isinstance(document, str | None) else json.dumps(document)
         for document in documents
     ]
-    named = {key.replace("_", "-"): value for key, value in options.items()}
-    return a_format(columns, name=name, options=named).decode(messages(*texts))
+    format_options = {key.replace("_", "-"): value for key, value in options.items()}
+    return a_format(columns, name=name, options=format_options).decode(messages(*texts))
 
 
 def stored(name: str, *documents: Any, **options: str) -> list[tuple[Any, ...]]:

@@ -44,7 +44,7 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
     feed = TableFeed(
         name="t",
         table_job=TableJob(table.table, CompactHere),
-        pipeline_of=no_epoch,
+        make_pipeline=no_epoch,
         quarantine_writer=QuarantineWriter(None, 0),
         listener=EventLog(table.table.clock),
     )

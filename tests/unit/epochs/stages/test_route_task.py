@@ -31,7 +31,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import murmur_hash
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.table.versions.index_manifests import NO_BASIS
+from stream_app.table.versions.bucket_basis import NO_BASIS
 from tests.support.engines.routed_messages import (
     COLUMNS,
     Message,
@@ -147,6 +147,7 @@ def ranges_of_a_topic(draw: st.DrawFn) -> tuple[list[list[pa.RecordBatch]], list
     return draw(st.permutations(tasks)), messages
 
 
+@pytest.mark.variant
 @settings(deadline=None, max_examples=60)
 @given(ranges_of_a_topic(), st.integers(1, 2_000))
 @pytest.mark.slow

@@ -239,6 +239,7 @@ def index_span(data: bytes) -> tuple[int, int]:
     )
 
 
+@pytest.mark.variant
 def test_a_flipped_bit_of_an_index_never_leaves_a_row_of_ascending_keys_out() -> None:
     """The rows, or the error of a damaged file; nothing else."""
     shape = replace(SORTED, rows=160, page_rows=20, nulls=0, dictionary=False)

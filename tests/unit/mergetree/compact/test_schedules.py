@@ -116,18 +116,18 @@ class BucketModel:
     def trigger(self, *, full: bool) -> None:
         levels = self.manager.levels
         before = levels.level_sorted_runs()
-        if not self.manager.trigger_compaction(self.executor, local_ms=0, is_full=full):
+        if not self.manager.trigger_compaction(self.executor, local_time_ms=0, is_full=full):
             return
         unit = self.executor.requests[-1].unit
         taken = [run for run in before if set(run.files) <= set(unit.files)]
         assert before[: len(taken)] == tuple(taken), "only the newest runs, none left out"
         assert sum(len(run.files) for run in taken) == len(unit.files), "whole runs"
-        left = before[len(taken) :]
+        older_runs = before[len(taken) :]
         assert 1 <= unit.output_level <= levels.max_level
-        assert all(run.level > unit.output_level for run in left)
-        if not left:
+        assert all(run.level > unit.output_level for run in older_runs)
+        if not older_runs:
             assert unit.output_level == levels.max_level
-        assert self.executor.requests[-1].drops_deletes == (not left)
+        assert self.executor.requests[-1].drops_deletes == (not older_runs)
 
     def settle(self, *, lost: bool) -> None:
         """The finished compaction is committed, or dropped because of a conflict."""

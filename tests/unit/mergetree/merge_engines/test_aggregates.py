@@ -257,14 +257,14 @@ def test_sums_of_small_types_and_real_numbers() -> None:
 
 def test_segments_with_other_ops_keep_the_known_newest_rows() -> None:
     changes = SegmentChanges(np.array([4, 0, 2, 3, 1]), np.array([0, 2]))
-    assert changes.newest_rows.tolist() == changes.newest_values.tolist() == [0, 1]
+    assert changes.newest_row_indices.tolist() == changes.newest_values.tolist() == [0, 1]
     with_ops = changes.with_ops(
         np.array(
             [ChangeOp.ADD, ChangeOp.CLEAR, ChangeOp.ADD, ChangeOp.ADD, ChangeOp.ADD],
             np.int8,
         )
     )
-    assert with_ops.newest_rows is changes.newest_rows
+    assert with_ops.newest_row_indices is changes.newest_row_indices
     assert with_ops.newest_values.tolist() == [-1, 1], "it follows from the ops"
 
 

@@ -43,7 +43,7 @@ SCHEMA = pa.schema(
     ]
 )
 LAYOUT = KeyValueLayout(SCHEMA, ("a", "b", "since"))
-RULE = HistoryRule(COLUMNS, LAYOUT, keeps_earlier=False)
+RULE = HistoryRule(COLUMNS, LAYOUT, keeps_old_rows=False)
 KEYS = st.integers(0, 3)
 
 

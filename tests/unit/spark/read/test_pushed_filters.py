@@ -101,8 +101,8 @@ def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
     rows = table.to_pylist()
     for _ in range(300):
         pushed = a_filter(noise, rows)
-        conditions, left = translate_filters([pushed], schema.fields)
-        assert (len(conditions), left) == (1, []), pushed
+        conditions, remaining_filters = translate_filters([pushed], schema.fields)
+        assert (len(conditions), remaining_filters) == (1, []), pushed
         passing = table.filter(to_expression(conditions[0])).column("row").to_pylist()
         assert passing == [row["row"] for row in rows if holds(pushed, row)], pushed
 

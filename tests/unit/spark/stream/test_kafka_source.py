@@ -22,6 +22,7 @@ spark.stop()
 """
 
 
+@pytest.mark.variant
 def test_an_error_about_missing_jars_names_the_other_reader() -> None:
     """The program needs its own process, because the session of the other tests has the jars."""
     result = subprocess.run(

@@ -106,6 +106,7 @@ def test_a_line_that_is_not_a_message_is_an_error_that_shows_it(line: bytes, pro
     assert '"topic": text' in caught.value.fix
 
 
+@pytest.mark.variant
 def test_the_folder_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no folder"):
         JsonLinesSource(path=str(tmp_path / "none")).read_stream(None)  # type: ignore[arg-type]

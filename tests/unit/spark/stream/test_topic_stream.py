@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.table_setup.job_folder_access import open_folder
+from stream_app.app.opening.job_folder_access import open_folder
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder

@@ -43,7 +43,7 @@ def levels(files: Sequence[DataFileMeta]) -> Levels:
 
 
 def picked(picker: NeighbourPicker, *, full: bool = False) -> CompactUnit | None:
-    return picker.pick_unit(levels([]), local_ms=0, is_full=full, expects_no_flush=False)
+    return picker.pick_unit(levels([]), local_time_ms=0, is_full=full, expects_no_flush=False)
 
 
 def names(unit: CompactUnit | None) -> list[str]:

@@ -73,11 +73,13 @@ def test_kafkas_time_counts_where_the_source_gives_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "named", [{"case_sensitive": False}, {"type_mapping": ("to-nullable",)}], ids=str
+    "naming_options", [{"case_sensitive": False}, {"type_mapping": ("to-nullable",)}], ids=str
 )
-def test_renamed_and_lower_case_columns_are_narrowed(tmp_path: Path, named: dict[str, Any]) -> None:
-    job = widened(tmp_path, **named)
-    name = "N" if "case_sensitive" in named else "n"
+def test_renamed_and_lower_case_columns_are_narrowed(
+    tmp_path: Path, naming_options: dict[str, Any]
+) -> None:
+    job = widened(tmp_path, **naming_options)
+    name = "N" if "case_sensitive" in naming_options else "n"
     job.run(change("shop.orders", {"id": 3, "v": "x", name: 5}, n="int16", at_ms=LATER_MS))
     assert (keys(job), len(job.quarantine("orders"))) == ([1, 2], 1)
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import lasting_refusals
 from stream_app.model.schema.data_type import parse_data_type
@@ -209,7 +209,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table.
     """
     changes = schema_changes(args.changes)
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     new_schema = next_schema(table, changes)
     # An ALTER may remove what prevents writing, except what matters for files and rows.
     options = {**new_schema.options, **lasting_refusals(table.schema.options)}

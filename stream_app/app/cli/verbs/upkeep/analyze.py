@@ -6,8 +6,8 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot read or write the table.
         CommitError: other writers won every race.
     """
-    table = open_for_writing(named_table(args.table))
+    table = open_for_writing(open_table_argument(args.table))
     if args.checksum:
         return _run_checksum(args, table)
     names = None if args.columns is None else [part.strip() for part in args.columns.split(",")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, time_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.tag is not None and args.action != "create":
         raise UsageError(f"{args.action} takes no --tag", fix="leave it out")
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     if args.action == "list":
         for line in _listing(table):
             print(line)

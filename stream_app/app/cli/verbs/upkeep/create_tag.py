@@ -6,8 +6,8 @@ import argparse
 from datetime import timedelta
 
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.ops.tag_request import check_taggable, tag_on_request
 from stream_app.app.text.listing import time_text
 from stream_app.table.upkeep.tags import new_tag
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--time-retained",
-        metavar="D",
+        metavar="DURATION",
         help="how long the tag is kept, such as 90d; default: the table's option "
         "tag.default-time-retained, or forever",
     )
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: the table's versions are not in its folder.
         StorageError: two processes could both create the same tag.
     """
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_taggable(table)
     retained_ms = None
     if args.time_retained is not None:
@@ -53,6 +53,6 @@ def run(args: argparse.Namespace) -> int:
     retention = "forever"
     if tag.time_retained_ms is not None:
         retention = f"for {timedelta(milliseconds=tag.time_retained_ms)}"
-    snapshot_id, time = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
-    plan = f"tag {tag.name!r}: snapshot {snapshot_id} of {time}, kept {retention}"
+    snapshot_id, snapshot_time_text = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
+    plan = f"tag {tag.name!r}: snapshot {snapshot_id} of {snapshot_time_text}, kept {retention}"
     return run_upkeep(args, [plan], lambda: tag_on_request(table, tag))

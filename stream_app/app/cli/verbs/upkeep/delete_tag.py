@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.errors import CorruptFileError
 from stream_app.table.file_store_table import FileStoreTable
@@ -30,8 +30,8 @@ def _plan_lines(deletion: TagDeletion) -> Iterator[str]:
     for name in deletion.unreadable:
         yield f"tag {name!r}, which cannot be read, is deleted: its files become orphans"
     for tag in deletion.tags:
-        snapshot_id, time = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
-        yield f"tag {tag.name!r} of snapshot {snapshot_id} of {time} is deleted"
+        snapshot_id, snapshot_time_text = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
+        yield f"tag {tag.name!r} of snapshot {snapshot_id} of {snapshot_time_text} is deleted"
     files = deletion.files
     yield f"files that nothing else needs: {files.count}, {size_text(files.byte_count)}"
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app would not find the table's files.
         CorruptFileError: another version cannot be read.
     """
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_expirable(table)
 
     deletion = _plan(table, args.names)

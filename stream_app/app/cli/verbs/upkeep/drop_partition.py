@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.parsed_texts import partition_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
 from stream_app.app.cli.output.drop_plan import drop_plan_lines
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.inspect.snapshot_files import BucketFilter
 from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table.
         CommitError: other writers won every race.
     """
-    table = open_for_writing(named_table(args.table))
+    table = open_for_writing(open_table_argument(args.table))
     bucket_filter = BucketFilter(partitions=tuple(map(partition_argument, args.partitions)))
     bucket_filter.check(table, fix="`truncate` deletes all of its rows")
     if any(not partition for partition in bucket_filter.partitions):

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.errors import UsageError
@@ -33,22 +33,22 @@ with the last snapshots that have the partitions."""
 _OPTIONS = {
     "--expiration-time": (
         "expiration-time",
-        "D",
+        "DURATION",
         "drop partitions of this age or older, e.g. 30d",
     ),
     "--strategy": (
         "expiration-strategy",
-        "S",
+        "STRATEGY",
         "take a partition's age from its values (values-time) or its newest file (update-time)",
     ),
     "--timestamp-formatter": (
         "timestamp-formatter",
-        "F",
+        "FORMAT",
         "the format of the time in a partition's values, e.g. yyyyMMdd",
     ),
     "--timestamp-pattern": (
         "timestamp-pattern",
-        "P",
+        "PATTERN",
         "the pattern by which a partition's values make a time, e.g. '$year-$month-$day'",
     ),
     "--max-num": ("expiration-max-num", "N", "drop at most this many partitions"),
@@ -78,7 +78,7 @@ def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]
             time_text(partition.time_ms, zone=""),
             str(partition.file_count),
             str(partition.row_count),
-            size_text(partition.bytes),
+            size_text(partition.byte_count),
         )
         for partition in expiry.partitions
     ]
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     options = {key: value for key in keys if (value := getattr(args, key)) is not None}
     if "partition.expiration-time" in options:
         duration_argument("--expiration-time", options["partition.expiration-time"])
-    table = open_for_writing(named_table(args.table)).with_options(options)
+    table = open_for_writing(open_table_argument(args.table)).with_options(options)
     retention = partition_retention(table.options)
     if not table.schema.partition_keys:
         raise UsageError(

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
 from stream_app.planning.upkeep.expire_range import expire_config
@@ -67,9 +67,11 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
         "none is left" if snapshots.retained_id is None else f"{snapshots.retained_id} stays"
     )
     if snapshot_ids:
-        latest_time = time_text(snapshots.versions[-1].time_ms)
+        latest_time_text = time_text(snapshots.versions[-1].time_ms)
         range_text = _range_text("snapshot", snapshot_ids)
-        yield f"{range_text}, the latest of {latest_time}; {retained_text}: {snapshots.kept_by}"
+        yield (
+            f"{range_text}, the latest of {latest_time_text}; {retained_text}: {snapshots.kept_by}"
+        )
         if snapshots.keeps_changelogs:
             yield "  their changelogs are kept"
         yield from _file_lines(snapshots.files)
@@ -103,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         CommitConflictError: an expiring snapshot has just got a tag or a consumer; nothing was
             deleted.
     """
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_expirable(table)
     config = expire_config(
         table.options,
@@ -123,10 +125,10 @@ def run(args: argparse.Namespace) -> int:
         except UsageError as error:  # another writer's, since the plan was made
             raise CommitConflictError(error.problem, where=error.where, fix=error.fix) from error
         expire_changelogs.execute(changelogs)
-        files = snapshots.files.count + changelogs.files.count
+        file_count = snapshots.files.count + changelogs.files.count
         freed_text = size_text(snapshots.files.byte_count + changelogs.files.byte_count)
-        count = count_text(len(snapshots.snapshot_ids), "snapshot")
-        yield f"expired {count}: {count_text(files, 'file')}, {freed_text}"
+        snapshots_text = count_text(len(snapshots.snapshot_ids), "snapshot")
+        yield f"expired {snapshots_text}: {count_text(file_count, 'file')}, {freed_text}"
 
     is_empty = not (snapshots.snapshot_ids or changelogs.snapshot_ids)
     return run_upkeep(args, _plan_lines(snapshots, changelogs), expire, is_empty=is_empty)

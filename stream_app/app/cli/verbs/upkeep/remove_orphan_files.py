@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_table_and_dry_run(parser)
     parser.add_argument(
         "--older-than",
-        metavar="AGE",
+        metavar="DURATION",
         default="1d",
         help="delete only files of this age or older; default: 1d",
     )
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             f"commits them",
             fix="give 1h or more; or stop all jobs of the table and add --no-writers",
         )
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_is_main(table)
     check_expirable(table)
     try:

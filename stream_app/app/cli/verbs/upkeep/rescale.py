@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from stream_app.app.cli.arguments.parsed_texts import partition_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.inspect.snapshot_files import BucketFilter
 from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import UsageError
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table, or it has no number of buckets.
         CommitError: other writers won every race; earlier partitions are rescaled.
     """
-    table = open_for_writing(named_table(args.table))
+    table = open_for_writing(open_table_argument(args.table))
     check_rescalable(table)
     bucket_count = buckets_argument(args.buckets, table)
     bucket_filter = BucketFilter(partitions=tuple(map(partition_argument, args.partition)))
@@ -131,9 +131,8 @@ def _plan_lines(
     if not plan:
         yield "all partitions have their number of buckets"
     for planned_rescale in plan:
-        files_text = (
-            f"{count_text(planned_rescale.file_count, 'file')}, {size_text(planned_rescale.bytes)}"
-        )
+        rescaled_text = size_text(planned_rescale.byte_count)
+        files_text = f"{count_text(planned_rescale.file_count, 'file')}, {rescaled_text}"
         buckets_text = count_text(planned_rescale.new_bucket_count, "bucket")
         name = _partition_name(table, planned_rescale)
         yield f"{name}: {planned_rescale.old_bucket_count} → {buckets_text} ({files_text})"

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
 from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publishes_safely
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app would not find the table's files.
         StorageError: its file system cannot publish versions safely.
     """
-    table = named_table(args.table)
+    table = open_table_argument(args.table)
     check_expirable(table)
     check_publishes_safely(table)
     version = Version(snapshot=args.snapshot, tag=args.tag, timestamp=args.timestamp)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, open_table_argument
 from stream_app.app.cli.output.drop_plan import drop_plan_lines
-from stream_app.app.cli.upkeep_steps import run_upkeep
+from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.opening import open_for_writing
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table.
         CommitError: other writers won every race.
     """
-    table = open_for_writing(named_table(args.table))
+    table = open_for_writing(open_table_argument(args.table))
     live_entries = FileStoreScan(table).live(table.snapshots.latest())
     plan = drop_plan_lines(table, live_entries, "no row in the table")
 

@@ -110,7 +110,7 @@ class DatabaseRowReader:
 
     def _read_texts(self, part: LoadPart) -> Any:
         query, parameters = self.queries[part.relation].of_part(part)
-        url = replace(self.url, answer_s=_ANSWER_TIMEOUT_S)
+        url = replace(self.url, answer_timeout_s=_ANSWER_TIMEOUT_S)
         module = url.driver.load()
         try:
             with closing(url.driver.open(module, url)) as connection:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.app_config import load_config
+from stream_app.app.opening.job_folder_access import check_folders_writable
 from stream_app.app.ops.doctor.observation import Severity
-from stream_app.app.table_setup.job_folder_access import check_folders_writable
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED, OPERATOR_NEEDED, StorageError
 from tests.support.files.small_disk import make_read_only, small_disk
@@ -44,7 +44,9 @@ def test_a_read_only_disk(small_disk: Path, tmp_path: Path, part: str) -> None:
     )
     observations = examination_of(load_config(conf, [], {}), SystemClock()).observations()
     problems = {
-        observation.subject for observation in observations if observation.level is Severity.PROBLEM
+        observation.subject
+        for observation in observations
+        if observation.severity is Severity.PROBLEM
     }
     assert problems - {"java"} == {part, "broker"}
 

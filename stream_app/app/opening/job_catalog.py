@@ -6,7 +6,7 @@ import functools
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.catalog.catalog import Catalog
-from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.catalog_registry import open_catalog
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock, SystemClock
 from stream_app.model.schema.table_schema import TableSchema
@@ -52,7 +52,7 @@ def job_table_folder(job_tables: JobTables, name: str) -> str | None:
     """Return the folder of a job's table by its name, or None if the catalog lacks the table.
 
     Raises:
-        UsageError, StorageError, NoAccessError: see `catalog_of`.
+        UsageError, StorageError, NoAccessError: see `open_catalog`.
     """
     path = job_tables.path(name)
     if not job_tables.catalog:
@@ -65,7 +65,7 @@ def job_catalog(job_tables: JobTables) -> Catalog:
     """Return the catalog of a job that has one.
 
     Raises:
-        UsageError, StorageError, NoAccessError: see `catalog_of`.
+        UsageError, StorageError, NoAccessError: see `open_catalog`.
     """
     return _catalog(tuple(sorted({**job_tables.file_system, **job_tables.catalog}.items())))
 
@@ -81,4 +81,4 @@ def job_identifier(job_tables: JobTables, path: str) -> Identifier:
 
 @functools.lru_cache
 def _catalog(options: tuple[tuple[str, str], ...]) -> Catalog:
-    return catalog_of(dict(options), SystemClock())
+    return open_catalog(dict(options), SystemClock())

@@ -24,9 +24,9 @@ from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, Tabl
 from stream_app.errors import BadRecordsError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
+from stream_app.spark.jobs.database_row_reader import DatabaseRowReader
 from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
 from stream_app.spark.jobs.share_epochs import ShareEpochRunner
-from stream_app.spark.load.database_row_reader import DatabaseRowReader
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -53,15 +53,15 @@ class LoadEpochRunner:
 
     Attributes:
         topic_runner: runs the epochs that read the topics.
-        reader_of: makes the reader of some tables of the source, each with the table that gets its
-            rows.
-        pipeline_of: makes the pipeline of the rows for a table.
+        make_reader: makes the reader of some tables of the source, each with the table that gets
+            its rows.
+        make_pipeline: makes the pipeline of the rows for a table.
     """
 
     topic_runner: DriverEpochRunner
     load_plan: LoadPlan
-    reader_of: Callable[[Mapping[str, FileStoreTable]], DatabaseRowReader]
-    pipeline_of: Callable[[FileStoreTable], Pipeline]
+    make_reader: Callable[[Mapping[str, FileStoreTable]], DatabaseRowReader]
+    make_pipeline: Callable[[FileStoreTable], Pipeline]
     overlaps: ClassVar[bool] = True
 
     @property
@@ -80,7 +80,7 @@ class LoadEpochRunner:
         parts = [part for part in self.load_plan.parts_of(epoch) if part.table in index_of_location]
         table_indices = {part.relation: index_of_location[part.table] for part in parts}
         _LOG.info("%s", self.load_plan.progress(epoch))
-        row_reader = self.reader_of(
+        row_reader = self.make_reader(
             {name: plan.table_plans[index].table for name, index in table_indices.items()}
         )
         loader = ShareEpochRunner(self.spark, row_reader.read)
@@ -120,7 +120,7 @@ class LoadEpochRunner:
     ) -> Mapping[int, TablePlan]:
         """Return the plans of some tables, with the format of the load's rows."""
         return {
-            index: replace(table_plan, pipeline=self.pipeline_of(table_plan.table), packs=[])
+            index: replace(table_plan, pipeline=self.make_pipeline(table_plan.table), packs=[])
             for index, table_plan in plan.table_plans.items()
             if index in table_indices
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.mergetree.lookup.copies_to_delete import KeptCopy, copies_to_delete
+from stream_app.filestore.local_copies.copies_to_delete import KeptCopy, copies_to_delete
 from stream_app.mergetree.lookup.lookup_source import source_to_read
 from tests.support.suite.datadriven import Case, run_file
 

@@ -19,7 +19,7 @@ from stream_app.checkpoint.load_plan import (
 )
 from stream_app.errors import CheckpointError
 from stream_app.fileio.local.local_file_io import LocalFileIO
-from stream_app.spark.load.database_row_reader import RowQuery
+from stream_app.spark.jobs.database_row_reader import RowQuery
 
 BOUNDS = [("a", 3), ("b", 1), ("b", 4), ("d", 0)]
 

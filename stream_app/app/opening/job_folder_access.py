@@ -93,7 +93,7 @@ def open_folder(
     return JobFolder(location.rstrip("/"), open_hadoop_files())
 
 
-def checkpoint_of(job_tables: JobTables, *, fix: str) -> JobFolder:
+def open_checkpoint(job_tables: JobTables, *, fix: str) -> JobFolder:
     """Open a job's checkpoint in a process without Spark.
 
     Args:

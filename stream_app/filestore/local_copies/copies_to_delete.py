@@ -1,6 +1,6 @@
 """Decides which local copies of files are deleted.
 
-`filestore.local_copies` calls it, and has the copies. It uses only names, sizes and times: no
+`lookup_copies` calls it, and has the copies. It uses only names, sizes and times: no
 files, no clock.
 
 Source: Paimon `mergetree/LookupFile.java`, whose cache has the same two bounds.

@@ -1,0 +1,1 @@
+"""Opens what a configuration names: the folders of a job, and its tables by their catalog."""
