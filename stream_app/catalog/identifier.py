@@ -1,4 +1,4 @@
-"""Defines the name of a table in a catalog.
+"""Defines the name of a table in a catalog, and finds the name in the path of its folder.
 
 Source: Paimon `catalog/Identifier.java`.
 """
@@ -17,3 +17,8 @@ class Identifier:
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"
+
+
+def name_in_path(path: str) -> str:
+    """Return the name of the table in this folder, without its database."""
+    return path.rstrip("/").rpartition("/")[2]

@@ -93,6 +93,12 @@ def unscaled_decimal(value: decimal.Decimal, scale: int) -> int:
     return int(value.scaleb(scale, _EXACT).to_integral_exact(context=_EXACT))
 
 
+def unscaled_bytes(unscaled_value: int) -> bytes:
+    """Encode an integer big-endian with its sign, in the fewest bytes: -128 in one, 128 in two."""
+    magnitude = unscaled_value if unscaled_value >= 0 else -unscaled_value - 1
+    return unscaled_value.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+
+
 def scaled_decimal(unscaled_value: int, scale: int) -> decimal.Decimal:
     """Convert 150 with scale 2 to ``1.50``; exact for every precision."""
     return decimal.Decimal(unscaled_value).scaleb(-scale, _EXACT)
@@ -146,9 +152,7 @@ def _encode_long_form(value: object, data_type: DataType, offset: int) -> tuple[
         digits = b""
         if value is not None:
             assert isinstance(value, decimal.Decimal), value
-            unscaled_value = unscaled_decimal(value, data_type.scale)
-            magnitude = unscaled_value if unscaled_value >= 0 else -unscaled_value - 1
-            digits = unscaled_value.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+            digits = unscaled_bytes(unscaled_decimal(value, data_type.scale))
         return struct.pack("<II", len(digits), offset), digits.ljust(LONG_DECIMAL_BYTES, b"\0")
     assert value is None or isinstance(value, int), value
     ms, nanos = divmod(value or 0, NANOS_OF_MILLI)

@@ -31,7 +31,7 @@ class SourcePosition:
 
 
 @dataclass(frozen=True, slots=True)
-class TableAt:
+class TableSnapshot:
     """The snapshot of one table.
 
     Attributes:
@@ -61,7 +61,7 @@ class DatabaseSnapshot:
     job: str
     time_ms: int
     sources: Mapping[str, SourcePosition]
-    tables: Mapping[str, TableAt]
+    tables: Mapping[str, TableSnapshot]
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -95,7 +95,7 @@ def parse_snapshot(document: Any) -> DatabaseSnapshot:
             for name, entry in document["sources"].items()
         },
         tables={
-            str(name): TableAt(int(entry["snapshot"]), int(entry["time_ms"]))
+            str(name): TableSnapshot(int(entry["snapshot"]), int(entry["time_ms"]))
             for name, entry in document["tables"].items()
         },
         left_out={str(name): str(reason) for name, reason in document["left_out"].items()},

@@ -2,7 +2,8 @@
 
 Numbers, dates and times lie on a grid: DECIMAL(12, 2) has hundredths, and TIMESTAMP(3) has
 milliseconds. A literal between two points of its column's grid, or beyond its ends, is never
-rounded: ``amount < 1.005`` means ``amount <= 1.00``, and ``amount = 1.005`` is never true.
+rounded: ``amount < 1.005`` means ``amount <= 1.00``, and ``amount = 1.005`` is never true. A
+literal for a FLOAT or DOUBLE means the nearest value of the type.
 """
 
 from __future__ import annotations

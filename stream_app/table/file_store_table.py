@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.catalog.catalog_environment import NO_CATALOG, CatalogEnvironment
+from stream_app.catalog.identifier import name_in_path
 from stream_app.clock import Clock
 from stream_app.errors import SchemaMismatchError
 from stream_app.fileio.counted_file_io import CountedFileIO, RequestCounter, counting_file_io
@@ -95,7 +96,7 @@ class FileStoreTable:
     def name(self) -> str:
         """The table's name without its database."""
         identifier = self.catalog_environment.identifier
-        return identifier.table if identifier else self.location.rstrip("/").rpartition("/")[2]
+        return identifier.table if identifier else name_in_path(self.location)
 
     def with_counter(self, request_counter: RequestCounter) -> FileStoreTable:
         """Return the table with a counter of its requests to the store, also in tasks."""

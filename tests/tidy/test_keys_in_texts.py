@@ -1,7 +1,7 @@
 """A text that a job of a whole database can print names no key of a job of one table.
 
 Keys of a table stand in ``[table]``, or in ``[sync]`` and ``[sync.tables.NAME]``. What is below the
-configuration knows neither, and says the key alone.
+configuration knows neither, and says the key alone. An option of a table that a text names is one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stream_app.app.config.app_config import KEYS as SECTIONS
+from stream_app.model.options.core_options import OPTIONS, unknown_options
 from tests.tidy.project_files import ROOT
 
 KEYS = "|".join(sorted((*SECTIONS["table"], "options"), key=len, reverse=True))
@@ -22,6 +23,16 @@ KNOW_THE_FORM = (
     "app/config/sync_config.py", "app/ops/written_configuration.py",
     "app/launch/class_archive.py",
 )  # fmt: skip
+OTHERS_KEYS = {"file", "log", "source", "write"}
+"""Parts before a dot that keys of jobs, Kafka and Iceberg, and attributes of files have too."""
+PARTS = "|".join({key.partition(".")[0] for key in OPTIONS if "." in key} - OTHERS_KEYS)
+OPTION = re.compile(rf"(?<![\w./-])(?:{PARTS})\.[a-z0-9][a-z0-9.-]*[a-z0-9](?![\w])")
+NAME_OTHERS = (
+    "kafka/client_options.py",
+    "options/iceberg_options.py",
+    "options/paimon_option_keys.py",
+)
+DEBEZIUM = {"snapshot.mode"}
 
 
 def texts(module: Path) -> Iterator[str]:
@@ -43,6 +54,21 @@ def test_no_text_names_a_key_of_table() -> None:
         if OF_ONE_TABLE.search(text)
     ]
     assert not offenders, "\n".join(offenders)
+
+
+def test_an_option_that_a_text_names_exists() -> None:
+    package = ROOT / "stream_app"
+    offenders = [
+        f"{module.relative_to(package)}: {key}"
+        for module in sorted(package.rglob("*.py"))
+        if not str(module).endswith(NAME_OTHERS)
+        for text in texts(module)
+        for key in OPTION.findall(text)
+        if unknown_options({key: ""}) and key not in DEBEZIUM
+    ]
+    assert not offenders, "\n".join(offenders)
+    assert OPTION.findall("set snapshot.num-retained-min") == ["snapshot.num-retained-min"]
+    assert unknown_options({"snapshot.num-retained-min": ""})
 
 
 def test_the_pattern_finds_them() -> None:

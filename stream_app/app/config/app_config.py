@@ -20,12 +20,12 @@ from stream_app.app.config.config_keys import families_of, keys_of
 from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.source_problems import source_section_problems
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
 from stream_app.app.config.source_clusters import ClusterSetting
 from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.source_problems import source_section_problems
 from stream_app.app.config.stream_config import (
     NonInsertRecords,
     StreamConfig,

@@ -26,7 +26,7 @@ from stream_app.model.source.mapping_options import (
 )
 from stream_app.model.source.source_renames import RenameReaction
 from stream_app.planning.schema.column_renames import RENAMES
-from stream_app.planning.sync.new_tables import Names, TableRules, TableSettings
+from stream_app.planning.sync.new_tables import Names, TableOverrides, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
 
 TABLE_FORMAT_KEYS = {
@@ -260,7 +260,7 @@ class SyncConfig:
             },
             sync_primary_keys_from_source_schema=self.sync_primary_keys_from_source_schema,
             options=self.options,
-            table_settings={name: self._rules_of(name) for name in self.named_tables()},
+            table_overrides={name: self._rules_of(name) for name in self.named_tables()},
         )
 
     @property
@@ -291,15 +291,11 @@ class SyncConfig:
         setting = self.tables.get(f"{name}.{RENAMES}")
         return self.renames if setting is None else RenameReaction(setting.value)
 
-    def name_of(self, location: str) -> str:
-        """Return a table's name, which is the last part of its folder's path."""
-        return location.rstrip("/").rpartition("/")[2]
-
     def named_tables(self) -> list[str]:
         """Return the tables that have settings of their own."""
         return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))
 
-    def _rules_of(self, name: str) -> TableSettings:
+    def _rules_of(self, name: str) -> TableOverrides:
         """Return the rules of a table that has settings of its own."""
         settings = {
             key.removeprefix(f"{name}."): setting.value
@@ -318,7 +314,7 @@ class SyncConfig:
             value = settings.get(key)
             return value if isinstance(value, str) else None
 
-        return TableSettings(
+        return TableOverrides(
             primary_keys=cased_names("primary-keys"),
             partition_keys=cased_names("partition-keys"),
             computed_column=names_of("computed-column"),

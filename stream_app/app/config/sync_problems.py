@@ -192,7 +192,7 @@ def _key_problems(sync_config: SyncConfig) -> _Problems:
     }
     for name, partition_keys in sync_config.multiple_table_partition_keys.items():
         keys[f"sync.multiple-table-partition-keys.{name}"] = partition_keys
-    for name, rule in sync_config.table_rules.table_settings.items():
+    for name, rule in sync_config.table_rules.table_overrides.items():
         keys[f"sync.tables.{name}.primary-keys"] = rule.primary_keys or ()
         keys[f"sync.tables.{name}.partition-keys"] = rule.partition_keys or ()
     for key, columns in keys.items():
@@ -213,7 +213,7 @@ def _option_problems(sync_config: SyncConfig) -> _Problems:
     )
     for problem in sorted(shared_problems):
         yield "sync.options", problem
-    for name, rule in rules.table_settings.items():
+    for name, rule in rules.table_overrides.items():
         table_problems = list(_single_option_problems(f"sync.tables.{name}.options", rule.options))
         yield from table_problems
         if wrong_options or table_problems:

@@ -18,7 +18,7 @@ from stream_app.clock import Clock
 from stream_app.epochs.rounds.epoch_tables import COMMIT_THREADS, EpochTables
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.errors import StreamAppError
-from stream_app.model.database_snapshot import DatabaseSnapshot, SourcePosition, TableAt
+from stream_app.model.database_snapshot import DatabaseSnapshot, SourcePosition, TableSnapshot
 from stream_app.table.api.database_snapshots import DatabaseSnapshots
 from stream_app.table.api.paimon_database import is_kept
 from stream_app.table.map_in_threads import map_in_threads
@@ -82,7 +82,7 @@ class DatabaseSnapshotRecorder:
             )
         )
 
-    def _tables(self) -> tuple[Mapping[str, TableAt], Mapping[str, str]]:
+    def _tables(self) -> tuple[Mapping[str, TableSnapshot], Mapping[str, str]]:
         """Return each table's latest known snapshot, and why other tables have none."""
         held_tables = self.epoch_tables.held_by_name
         left_out = {
@@ -95,7 +95,9 @@ class DatabaseSnapshotRecorder:
             if table.skips_level0 or table.kind_traits.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
             elif latest_snapshot is not None:
-                tables[feed.name] = TableAt(latest_snapshot.snapshot_id, latest_snapshot.time_ms)
+                tables[feed.name] = TableSnapshot(
+                    latest_snapshot.snapshot_id, latest_snapshot.time_ms
+                )
         return tables, left_out
 
     def _prune(self) -> None:

@@ -31,7 +31,7 @@ from stream_app.app.job.source_reader import (
     pace_of,
     source_reader_of,
 )
-from stream_app.app.job.start_checks import CheckedJob, JobChecks
+from stream_app.app.job.start_checks import CheckedJob, StartChecks
 from stream_app.app.job.table_assembly import job_round_runner, prepare_tables
 from stream_app.app.job.transient_warnings import TransientWarnings
 from stream_app.app.job.unused_settings_check import UnusedSettingsCheck
@@ -77,7 +77,7 @@ def ingest(
     with ExitStack() as stack:
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("the job checks topics, table and checkpoint")
-        checks = JobChecks(
+        checks = StartChecks(
             job_tables=job_tables,
             stream_config=stream_config,
             clock=clock,

@@ -67,7 +67,7 @@ class CheckedJob(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobChecks:
+class StartChecks:
     """The checks of a job before its first record, which `run` carries out in order.
 
     Attributes:

@@ -7,7 +7,7 @@ import functools
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.catalog.catalog import Catalog
 from stream_app.catalog.catalog_registry import open_catalog
-from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.identifier import Identifier, name_in_path
 from stream_app.clock import Clock, SystemClock
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.file_store_table import FileStoreTable
@@ -76,7 +76,7 @@ def job_identifier(job_tables: JobTables, path: str) -> Identifier:
     Args:
         path: the table's path, as `JobTables.path` returns it.
     """
-    return Identifier(job_tables.section.database, path.rstrip("/").rpartition("/")[2])
+    return Identifier(job_tables.section.database, name_in_path(path))
 
 
 @functools.lru_cache

@@ -1,8 +1,8 @@
 """Checks the tables of a job, so that the error of one table does not stop the others.
 
-An error of a table becomes a finding about it, and `check` prints the findings. A `TopicCheck`
-reads a table's files, and compares its rows with its topics. A `DatabaseComparison` compares a
-table's rows with a database by checksums alone.
+An error of a table becomes a finding about it, and `check` prints the findings. A
+`ComparedTableCheck` reads a table's files, and compares its rows with its topics. A
+`DatabaseComparison` compares a table's rows with a database by checksums alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from stream_app.table.versions.read_refusals import check_readable
 
 
 @dataclass(slots=True, kw_only=True)
-class TopicCheck:
+class ComparedTableCheck:
     """A check of a table, and its comparison with its topics.
 
     Attributes:
@@ -62,12 +62,12 @@ class TopicCheck:
             yield from self.compared_table.findings(self.report)
 
 
-def topic_checks(
+def compared_table_checks(
     job_tables: JobTables,
     paths: Iterable[str],
     comparison: Comparison,
     topics_of: Callable[[FileStoreTable], tuple[SourceConfig, TableConfig]],
-) -> Sequence[TopicCheck]:
+) -> Sequence[ComparedTableCheck]:
     """Open the tables in these folders, read their topics once for all, and return the checks.
 
     Args:
@@ -77,19 +77,19 @@ def topic_checks(
         SourceError: the broker does not respond.
         UsageError: as `recorded_splitter`.
     """
-    source_filter, checks = source_filter_of(job_tables), list[TopicCheck]()
+    source_filter, checks = source_filter_of(job_tables), list[ComparedTableCheck]()
     for path in paths:
-        topic_check = TopicCheck(path=path)
-        checks.append(topic_check)
+        table_check = ComparedTableCheck(path=path)
+        checks.append(table_check)
         try:
-            topic_check.table = table = open_job_table(job_tables, path)
+            table_check.table = table = open_job_table(job_tables, path)
             check_versions_known(table)
             source_config, table_config = topics_of(table)
-            topic_check.compared_table = comparison.add(
+            table_check.compared_table = comparison.add(
                 table, source_config, table_config, source_filter
             )
         except StreamAppError as error:
-            topic_check.error = error
+            table_check.error = error
     compared_tables = [check.table for check in checks if check.table and check.compared_table]
     comparison.read(recorded_splitter(job_tables, *compared_tables))
     return checks

@@ -338,7 +338,7 @@ def _with_configured_options(
 ) -> FileStoreTable:
     """Return the table with the options of the configuration."""
     rules = sync_config.table_rules
-    table_options = rules.table_settings[name].options if name in rules.table_settings else {}
+    table_options = rules.table_overrides[name].options if name in rules.table_overrides else {}
     shared_options = options_for(table.schema.primary_keys, rules.options)
     options = {key: text for key, text in shared_options.items() if key not in table_options}
     # Some options belong to the table alone: the configuration sets them only for new tables.

@@ -22,6 +22,7 @@ from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.source.first_messages import log_notice
 from stream_app.app.table_setup.database_schemas import database_table_schema, described_sources
 from stream_app.app.table_setup.format_setup import format_setup
+from stream_app.catalog.identifier import name_in_path
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.message_format import FormatSetup, Notice, SourceExtractor, SourceSurvey
@@ -125,7 +126,7 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
         if location is None:
             continue
         try:
-            name = as_spelled.sync.name_of(location)
+            name = name_in_path(location)
             sources = described_sources(as_spelled, {origin: batch})
             schema = database_table_schema(as_spelled, name, sources, clock)
         except UsageError:

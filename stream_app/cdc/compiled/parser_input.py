@@ -70,19 +70,21 @@ class EndedMessages:
 
 def end_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
     """Return the messages at these offsets, int64 [n + 1], in the data."""
-    first = _first_unended_message(data, offsets)
-    copied_bytes = np.concatenate([data[offsets[first] : offsets[-1]], _TEXT_END])
+    first_index = _first_unended_index(data, offsets)
+    copied_bytes = np.concatenate([data[offsets[first_index] : offsets[-1]], _TEXT_END])
     starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
     for positions in (starts, ends):
-        positions[first:] += copied_bytes.ctypes.data - data.ctypes.data - offsets[first]
+        positions[first_index:] += (
+            copied_bytes.ctypes.data - data.ctypes.data - offsets[first_index]
+        )
     return EndedMessages(starts, ends, copied_bytes)
 
 
-def _first_unended_message(data: Bytes, offsets: Int64s) -> int:
-    """Return the first message after which no quote ends an unterminated text."""
-    first = max(int(offsets[-1]) - _SEARCH_BYTES, int(offsets[0]))
-    last = max(int(offsets[-1]) - len(_TEXT_END), first)
-    quote = data[first:last].tobytes().rfind(b',"')
+def _first_unended_index(data: Bytes, offsets: Int64s) -> int:
+    """Return the index of the first message after which no quote ends an unterminated text."""
+    search_start = max(int(offsets[-1]) - _SEARCH_BYTES, int(offsets[0]))
+    search_end = max(int(offsets[-1]) - len(_TEXT_END), search_start)
+    quote = data[search_start:search_end].tobytes().rfind(b',"')
     if quote < 0:
         return 0
-    return max(int(np.searchsorted(offsets, first + quote + 1, side="right")) - 1, 0)
+    return max(int(np.searchsorted(offsets, search_start + quote + 1, side="right")) - 1, 0)

@@ -252,7 +252,8 @@ def _repeat(moments: pa.Array, constant: pa.Array) -> CastResult:
 
 
 def _now(_: DataType, literals: tuple[str, ...], __: ArrowTypeOf) -> AppliedFunction:
-    _check_argument_count(literals, 0, 0)
+    if literals:
+        raise DefinitionError("takes no argument")
     return AppliedFunction(_MOMENT_TYPE, _identity)
 
 
@@ -277,9 +278,9 @@ def _variant_get(
     Raises:
         DefinitionError: the column or the literals do not fit.
     """
-    # The type may have a comma of its own: DECIMAL(10, 2).
     if argument_type.root is not TypeRoot.VARIANT or not literals:
         raise DefinitionError(f"takes a VARIANT and a path, not a column of type {argument_type}")
+    # The type may have a comma of its own: DECIMAL(10, 2).
     result_type = _written_type(", ".join(literals[1:]))
     if result_type.is_nested:
         raise DefinitionError(f"gives no {result_type}")
@@ -373,10 +374,10 @@ def truncate_decimals(values: pa.Array, width: int) -> CastResult:
     shift = np.int64(2**64 % width)
     remainder = np.mod(high, width) * shift % width + (low % np.uint64(width)).astype(np.int64)
     remainder = np.mod(remainder, width).astype(np.uint64)
-    result_type = np.empty((len(values), 2), np.int64)
-    result_type[:, 0] = (low - remainder).view(np.int64)  # without a sign, it wraps around
-    result_type[:, 1] = high - (low < remainder)
+    result_words = np.empty((len(values), 2), np.int64)
+    result_words[:, 0] = (low - remainder).view(np.int64)  # without a sign, it wraps around
+    result_words[:, 1] = high - (low < remainder)
     truncated_values = pa.Array.from_buffers(
-        values.type, len(values), [None, pa.py_buffer(result_type.tobytes())]
+        values.type, len(values), [None, pa.py_buffer(result_words.tobytes())]
     )
     return within_precision(null_where(truncated_values, ~valid_of(values)))

@@ -201,13 +201,13 @@ def _cut_back(
 ) -> Offsets:
     """Cut the target back to the ends of whole transactions.
 
-    A partition without messages ends at the target; a new one without any is left out.
+    A partition without messages ends at the target. A new partition without messages is left out.
     """
-    cut: dict[str, dict[str, int]] = {}
+    end_offsets: dict[str, dict[str, int]] = {}
     for topic, topic_offsets in target_offsets.items():
         for partition_number, offset in topic_offsets.items():
             # An earlier plan may have read further than the target; a whole cut has that too.
             end_offset = ends.get((topic, int(partition_number)), offset)
             if end_offset or partition_number in start_offsets.get(topic, {}):
-                cut.setdefault(topic, {})[partition_number] = end_offset
-    return cut
+                end_offsets.setdefault(topic, {})[partition_number] = end_offset
+    return end_offsets

@@ -10,7 +10,7 @@ import re
 import struct
 from typing import Any
 
-from stream_app.format.binary_row import unscaled_decimal
+from stream_app.format.binary_row import unscaled_bytes, unscaled_decimal
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     STRING_ROOTS,
@@ -59,8 +59,7 @@ def single_value(value: Any, data_type: DataType) -> bytes:
     if data_type.root in BINARY_ROOTS:
         return bytes(value)
     if data_type.root is TypeRoot.DECIMAL:
-        unscaled_value = unscaled_decimal(value, data_type.scale)
-        return unscaled_value.to_bytes(unscaled_value.bit_length() // 8 + 1, "big", signed=True)
+        return unscaled_bytes(unscaled_decimal(value, data_type.scale))
     return struct.pack(_PACKED[data_type.root], avro_value(value, data_type))
 
 

@@ -15,7 +15,7 @@ from stream_app.model.snapshot import ROW_SUM_PROPERTY, Snapshot
 _PROPERTY = f"snapshot's {ROW_SUM_PROPERTY}"
 
 
-def encode_record(record: SumRecord) -> str:
+def encode_sum_record(record: SumRecord) -> str:
     """Return the property's text: ``{"origin": 0, "rows": 7, "sum": "…", "partitions": {…}}``."""
     document = {"origin": record.origin, "rows": record.total.row_count, "sum": record.total.digits}
     if record.partitions is None:

@@ -32,7 +32,7 @@ class RenameReaction(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableRenames:
+class SourceTableRenames:
     """The renamed columns of one source table.
 
     Attributes:
@@ -70,11 +70,11 @@ class SourceRenames:
         offsets: ``TOPIC/PARTITION`` → the offset up to which statements were read.
     """
 
-    tables: Mapping[Origin, TableRenames] = field(default_factory=dict)
+    tables: Mapping[Origin, SourceTableRenames] = field(default_factory=dict)
     databases: tuple[str, ...] = ()
     offsets: Mapping[str, int] = field(default_factory=dict)
 
-    def of(self, origins: Sequence[Origin]) -> list[TableRenames]:
+    def of(self, origins: Sequence[Origin]) -> list[SourceTableRenames]:
         """Return the renames of some source tables."""
         return [self.tables[origin] for origin in origins if origin in self.tables]
 
@@ -92,7 +92,7 @@ class SourceRenames:
                 case CreateOrDropTable(names):
                     for name in names:
                         if ghost_of(name.table):
-                            tables[_origin(name, database)] = TableRenames()
+                            tables[_origin(name, database)] = SourceTableRenames()
         if not database.name:
             return replace(self, tables=tables)
         return replace(
@@ -124,7 +124,7 @@ def source_renames(document: Mapping[str, Any]) -> SourceRenames:
         databases=tuple(document["databases"]),
         offsets=dict(document["offsets"]),
         tables={
-            origin_of(table): TableRenames(
+            origin_of(table): SourceTableRenames(
                 pairs=tuple(Renaming(*pair) for pair in table["pairs"]),
                 present=tuple(table["present"]),
                 unclear=tuple(Renaming(*pair) for pair in table["unclear"]),
@@ -139,13 +139,13 @@ def source_renames(document: Mapping[str, Any]) -> SourceRenames:
 NO_RENAMES = SourceRenames()
 
 
-_Tables = dict[Origin, TableRenames]
+_Tables = dict[Origin, SourceTableRenames]
 
 
 def _alter(tables: _Tables, database: SourceDatabase, statement: AlterTable, now_ms: int) -> None:
     """Add one ALTER TABLE statement; a rename that reuses one of its names stays unclear."""
     origin = _origin(statement.table, database)
-    renames = tables.get(origin, TableRenames())
+    renames = tables.get(origin, SourceTableRenames())
     old_names = {*(pair.old_name for pair in statement.renames), *statement.dropped_columns}
     new_names = [*(pair.new_name for pair in statement.renames), *statement.added_columns]
     if old_names or new_names:
@@ -178,7 +178,7 @@ def _rename(
         moved_renames = tables.pop(old_origin, None)
         if ghost_of(old_origin.table) == new_origin.table:
             table_renames, ghost_renames = (
-                tables_before.get(new_origin, TableRenames()),
+                tables_before.get(new_origin, SourceTableRenames()),
                 moved_renames,
             )
             tables[new_origin] = (
@@ -190,10 +190,12 @@ def _rename(
             tables[new_origin] = moved_renames
 
 
-def _join_renames(table_renames: TableRenames, ghost_renames: TableRenames) -> TableRenames:
+def _join_renames(
+    table_renames: SourceTableRenames, ghost_renames: SourceTableRenames
+) -> SourceTableRenames:
     old_names = {pair.old_name for pair in ghost_renames.pairs}
     present_names = (name for name in table_renames.present if name not in old_names)
-    return TableRenames(
+    return SourceTableRenames(
         pairs=table_renames.pairs + ghost_renames.pairs,
         present=tuple(dict.fromkeys((*present_names, *ghost_renames.present))),
         unclear=table_renames.unclear + ghost_renames.unclear,

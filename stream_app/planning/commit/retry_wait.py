@@ -14,13 +14,13 @@ _SPREAD = 0.2
 """Maximum random addition, as a part of the wait."""
 
 
-def retry_wait_s(retry: int, *, min_ms: int, max_ms: int, name: str) -> float:
+def retry_wait_s(retry: int, *, wait_min_ms: int, wait_max_ms: int, name: str) -> float:
     """Return the seconds to wait before a retry, which double from retry to retry.
 
     Args:
         retry: the number of earlier retries.
         name: the commit's unique name, which serves as the random seed.
     """
-    wait_ms = min(min_ms << retry, max_ms)
+    wait_ms = min(wait_min_ms << retry, wait_max_ms)
     random_share = zlib.crc32(f"{name} {retry}".encode()) / 2**32
     return wait_ms * (1 + _SPREAD * random_share) / 1000

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from stream_app.model.options.schema_options import RENAMED_COLUMNS
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.ddl_statements import Renaming
-from stream_app.model.source.source_renames import RenameReaction, TableRenames
+from stream_app.model.source.source_renames import RenameReaction, SourceTableRenames
 from stream_app.planning.schema.schema_changes import RenameColumn, SchemaChange, SetOption
 
 RENAMES = "renames"
@@ -54,7 +54,7 @@ class RenameDecision:
 def column_renames(
     schema: TableSchema,
     sent_columns: Collection[str],
-    table_renames: Sequence[TableRenames],
+    table_renames: Sequence[SourceTableRenames],
     reaction: RenameReaction,
     *,
     can_alias: bool = True,
@@ -70,7 +70,7 @@ def column_renames(
 
 
 def renames_in_new_table(
-    names: Collection[str], keys: Collection[str], table_renames: Sequence[TableRenames]
+    names: Collection[str], keys: Collection[str], table_renames: Sequence[SourceTableRenames]
 ) -> dict[str, str]:
     """Return earlier name → current name of a column, for a table that is to be created.
 
@@ -121,7 +121,7 @@ class _NameSearch:
     def __init__(
         self,
         schema: TableSchema,
-        table_renames: Sequence[TableRenames],
+        table_renames: Sequence[SourceTableRenames],
         reaction: RenameReaction,
         can_alias: bool,
     ) -> None:

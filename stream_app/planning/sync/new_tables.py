@@ -19,8 +19,8 @@ _NEEDS_KEY = ("bucket", "changelog-producer", "sequence.field")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSettings:
-    """The settings for one table; None where the settings for all tables apply."""
+class TableOverrides:
+    """The settings of one table, which override those for all tables; None where those apply."""
 
     primary_keys: Names | None = None
     partition_keys: Names | None = None
@@ -41,7 +41,7 @@ class TableRules:
             columns.
         sync_primary_keys_from_source_schema: whether other tables get the source's key.
         options: the options of all tables.
-        table_settings: name of a table → its own settings.
+        table_overrides: name of a table → the settings that it has of its own.
     """
 
     primary_keys: Names = ()
@@ -49,7 +49,7 @@ class TableRules:
     multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
     sync_primary_keys_from_source_schema: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
-    table_settings: Mapping[str, TableSettings] = field(default_factory=dict)
+    table_overrides: Mapping[str, TableOverrides] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +79,12 @@ def new_table(
     Raises:
         UsageError: keys of ``sync.tables.NAME`` are not columns of the table.
     """
-    table_settings = rules.table_settings.get(name, TableSettings())
-    primary = _KeySetting("primary-keys", table_settings.primary_keys, rules.primary_keys)
+    table_overrides = rules.table_overrides.get(name, TableOverrides())
+    primary = _KeySetting("primary-keys", table_overrides.primary_keys, rules.primary_keys)
     source_partition_keys = rules.multiple_table_partition_keys.get(origin.table, ())
     partition = _KeySetting(
         "partition-keys",
-        table_settings.partition_keys,
+        table_overrides.partition_keys,
         source_partition_keys or rules.partition_keys,
     )
     primary_keys, partition_keys = primary.keys(name, columns), partition.keys(name, columns)
@@ -97,14 +97,14 @@ def new_table(
         *(
             f"{key} = {value} does not apply: the table has no primary key"
             for key, value in rules.options.items()
-            if key not in common_options and key not in table_settings.options
+            if key not in common_options and key not in table_overrides.options
         ),
     ]
     if not partition_keys:
         common_options = {
             key: text for key, text in common_options.items() if key != PARTITION_LOOKUP.key
         }
-    options = {**common_options, **table_settings.options}
+    options = {**common_options, **table_overrides.options}
     return NewTable(
         primary_keys=primary_keys,
         partition_keys=partition_keys or (),

@@ -265,7 +265,7 @@ class TopicStream:
                 epoch, start_offsets = epoch + 1, end_offsets
             if not self.rules.drains:
                 next_poll_at_s = polled_at_s + self.pace.pause_s(is_full=is_full)
-                self._wait(next_poll_at_s, min_wait_s=IDLE_S if is_idle else 0.0)
+                self._wait(next_poll_at_s, wait_min_s=IDLE_S if is_idle else 0.0)
                 polled_at_s, newest_offsets = self._poll()
             elif is_idle or end_offsets == newest_offsets:
                 return
@@ -372,6 +372,6 @@ class TopicStream:
             for topic in newest_offsets
         }
 
-    def _wait(self, deadline_s: float, min_wait_s: float) -> None:
+    def _wait(self, deadline_s: float, wait_min_s: float) -> None:
         remaining_s = deadline_s - self.clock.steady_seconds()
-        self._stop_requested.wait(max(remaining_s, min_wait_s, 0.0))
+        self._stop_requested.wait(max(remaining_s, wait_min_s, 0.0))

@@ -1,9 +1,9 @@
 """Counts distinct values in bounded memory. A small count is exact, a large one an estimate.
 
-The sketch keeps the smallest hashes so far (k minimum values). Up to `HASHES_MAX` it keeps all
-hashes, so the count is exact. With more, the greatest kept hash shows their density. The standard
-error is 1 / sqrt(`HASHES_MAX`), or 0.4 %. An exact count would need all values of a column in
-memory; Spark's ANALYZE estimates too, to 5 %.
+The sketch keeps the smallest hashes so far (k minimum values). Below `HASHES_MAX` it keeps all
+hashes, so the count is exact. From then on, the greatest kept hash shows their density. The
+standard error is 1 / sqrt(`HASHES_MAX`), or 0.4 %. An exact count would need all values of a column
+in memory; Spark's ANALYZE estimates too, to 5 %.
 
 Source: Bar-Yossef et al., "Counting distinct elements in a data stream", 2002.
 """

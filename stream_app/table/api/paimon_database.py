@@ -97,7 +97,7 @@ class DatabaseAsOf:
                 f"snapshot {version.snapshot} of the table {name} has expired, or was rolled back, "
                 f"and {snapshot_text} with it",
                 where=self.folder,
-                fix="choose a later one; snapshot.time-retained and snapshot.num-retained-min of "
+                fix="choose a later one; snapshot.time-retained and snapshot.num-retained.min of "
                 "the tables keep snapshots longer",
             )
         return table, version.snapshot

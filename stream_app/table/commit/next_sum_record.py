@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from stream_app.format.snapshot_properties.sum_record_json import encode_record
+from stream_app.format.snapshot_properties.sum_record_json import encode_sum_record
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.checksum.sum_record import SUMS_OF_EMPTY_TABLE, SumRecord
@@ -52,7 +52,7 @@ def with_sum_record(
         record = _sum_record_after_commit(base_record, table, snapshot.commit_kind, changes)
     if record is None:  # later snapshots count from this one
         record = SumRecord(origin=snapshot.snapshot_id, partitions={})
-    properties = {**(snapshot.properties or {}), ROW_SUM_PROPERTY: encode_record(record)}
+    properties = {**(snapshot.properties or {}), ROW_SUM_PROPERTY: encode_sum_record(record)}
     return replace(snapshot, properties=properties)
 
 

@@ -111,7 +111,10 @@ class StreamTableCommit:
         self._publisher = CompactionPublisher(
             table, self._commit, state.coordinator, state.live_counts, self.published_compactions
         )
-        self._write_only, self._searcher = WriteOnlyBound(state, is_stopping), IdleSearcher(state)
+        self._write_only_bound, self._searcher = (
+            WriteOnlyBound(state, is_stopping),
+            IdleSearcher(state),
+        )
         if state.last_identifier is not None:  # else no compaction could commit yet
             state.load_waiting()
         self._followed_id: int | None = None
@@ -150,7 +153,7 @@ class StreamTableCommit:
             CompactionError: no job compacts a write-only table.
         """
         if self.table.options[WRITE_ONLY]:
-            return self._write_only.must_wait_after_follow()
+            return self._write_only_bound.must_wait_after_follow()
         back_pressure = self.coordinator.back_pressure
         if self.last_identifier is None or not back_pressure.buckets_over_stop_trigger():
             return False
@@ -303,7 +306,7 @@ class StreamTableCommit:
     def _wait_for_compaction(self) -> None:
         """Wait for compactions while a bucket has too many sorted runs."""
         if self.table.options[WRITE_ONLY]:
-            self.published_compactions.tally.add_wait(self._write_only.wait())
+            self.published_compactions.tally.add_wait(self._write_only_bound.wait())
             return
         while self.last_identifier is not None and (
             bucket_count := self.coordinator.back_pressure.buckets_over_stop_trigger()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import WrongSourceError
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.model.source.source_renames import RenameReaction, TableRenames
+from stream_app.model.source.source_renames import RenameReaction, SourceTableRenames
 from stream_app.planning.schema.column_renames import RenameDecision, column_renames
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import alter_by
@@ -28,7 +28,7 @@ class TableRenaming:
 
     table: FileStoreTable
     sent_columns: Collection[str]
-    renames: Sequence[TableRenames]
+    renames: Sequence[SourceTableRenames]
     reaction: RenameReaction
     can_alias: bool
 

@@ -121,10 +121,10 @@ def test_a_commit_is_given_up(tmp_path: Path, options: dict[str, Any], tries: in
 
 
 def test_committers_that_lose_together_wait_differently() -> None:
-    waits = {retry_wait_s(3, min_ms=10, max_ms=10_000, name=name) for name in "abcdefgh"}
+    waits = {retry_wait_s(3, wait_min_ms=10, wait_max_ms=10_000, name=name) for name in "abcdefgh"}
     assert len(waits) == 8
     assert all(0.08 <= wait <= 0.096 for wait in waits)
-    assert 10 <= retry_wait_s(1000, min_ms=10, max_ms=10_000, name="a") <= 12
+    assert 10 <= retry_wait_s(1000, wait_min_ms=10, wait_max_ms=10_000, name="a") <= 12
 
 
 def test_one_compaction_in_conflict_leaves_the_others(

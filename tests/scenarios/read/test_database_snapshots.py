@@ -15,7 +15,7 @@ from stream_app.errors import CorruptFileError, UsageError
 from stream_app.model.database_snapshot import (
     DatabaseSnapshot,
     SourcePosition,
-    TableAt,
+    TableSnapshot,
 )
 from stream_app.table.api.database_snapshots import SNAPSHOTS_FOLDER, database_snapshots
 from tests.support.tables.small_table import SmallTable, small_table
@@ -40,10 +40,10 @@ class Shop:
             table.commit(("+I", {"id": 1, "v": v}))
             latest = table.table.snapshots.latest()
             assert latest is not None
-            tables[name] = TableAt(latest.snapshot_id, latest.time_ms)
+            tables[name] = TableSnapshot(latest.snapshot_id, latest.time_ms)
         return self.record(tables)
 
-    def record(self, tables: dict[str, TableAt], **left_out: str) -> DatabaseSnapshot:
+    def record(self, tables: dict[str, TableSnapshot], **left_out: str) -> DatabaseSnapshot:
         snapshot = DatabaseSnapshot(
             epoch=self.epoch,
             job="job",
@@ -116,7 +116,7 @@ def test_a_snapshot_goes_with_the_first_of_its_tables(shop: Shop, lost: str) -> 
         snapshots.write_earliest_hint(last.tables["a"].snapshot)
         assert database.snapshots() == [last]
     elif lost == "rolled back":
-        shop.record({**first.tables, "a": TableAt(first.tables["a"].snapshot, 7)})
+        shop.record({**first.tables, "a": TableSnapshot(first.tables["a"].snapshot, 7)})
         early = database.as_of()
     else:
         snapshots.delete(first.tables["a"].snapshot)

@@ -22,6 +22,7 @@ from stream_app.format.binary_row import (
     python_value,
     serialize_arrow_row,
     serialize_row,
+    unscaled_bytes,
 )
 from stream_app.format.binary_row_columns import encode_columns
 from stream_app.model.schema.data_type import DataType, TypeRoot, parse_data_type
@@ -222,3 +223,12 @@ def test_a_long_timestamp_without_its_millis_is_refused() -> None:
 def test_decimal_with_too_many_digits_is_not_rounded() -> None:
     with pytest.raises(decimal.Inexact):
         encode_row([decimal.Decimal("1.234")], [parse_data_type("DECIMAL(9,2)")])
+
+
+@pytest.mark.parametrize(
+    ("unscaled_value", "digits"),
+    [(0, "00"), (127, "7f"), (128, "0080"), (-128, "80"), (-129, "ff7f"), (-32768, "8000")],
+)
+def test_a_decimal_has_the_fewest_bytes(unscaled_value: int, digits: str) -> None:
+    """As Java's BigInteger.toByteArray, by which Paimon and Iceberg write them."""
+    assert unscaled_bytes(unscaled_value).hex() == digits

@@ -11,6 +11,7 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.settings import file_io_options
 from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.ops.recorded_tables import paths_of
+from stream_app.catalog.identifier import name_in_path
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.planning.sync.named_tables import nearest_table
 from stream_app.table.file_store_table import FileStoreTable
@@ -41,11 +42,11 @@ def names_of_job(job_tables: JobTables) -> Sequence[str]:
         paths = paths_of(job_tables, needs_one=False)
     except UsageError:
         return []
-    return [path.rpartition("/")[2] for path in paths]
+    return [name_in_path(path) for path in paths]
 
 
 def open_named_job_table(text: str, job_tables: JobTables, where: str) -> FileStoreTable:
-    """Open a table of a job: by its folder, its name, or the database's and its name.
+    """Open the table of a job that the text names: by `t`, by `database.t`, or by its folder.
 
     Args:
         where: the place of the configuration.
@@ -60,7 +61,7 @@ def open_named_job_table(text: str, job_tables: JobTables, where: str) -> FileSt
         return open_named_table(table_location(text, os.environ), file_io_options=options)
     try:
         path = job_tables.path(name)
-        if path.rpartition("/")[2] != name:
+        if name_in_path(path) != name:
             raise TableNotFoundError(name)
         return open_job_table(job_tables, path)
     except TableNotFoundError:

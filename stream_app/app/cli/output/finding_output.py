@@ -33,7 +33,7 @@ def summary_of(kinds_by_table: Mapping[str, Collection[FindingKind]]) -> str:
 
 
 def exit_code(kinds: Collection[FindingKind]) -> int:
-    """Return the exit code: problems precede uncompared tables, which precede waiting rows."""
+    """Return 0 without findings, 3 if none of them says that something is wrong, else 1."""
     if not kinds:
         return 0
     return NOT_COMPARED if set(kinds) <= _NOTHING_WRONG else FAILED

@@ -23,6 +23,7 @@ from stream_app.app.ops.source_comparison.database_side import summed_database
 from stream_app.app.ops.source_comparison.source_table_finder import SourceTableFinder
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.app.text.progress import ProgressLine
+from stream_app.catalog.identifier import name_in_path
 from stream_app.errors import UsageError
 from stream_app.quarantine.quarantine_folder import Quarantine, open_quarantine
 from stream_app.table.file_store_table import FileStoreTable
@@ -186,7 +187,7 @@ def _open_quarantines(
     """Return the folders with unresolved records of the table that this process can access."""
     if job_tables is None or folder is None:
         return []
-    table_quarantine = job_tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
+    table_quarantine = job_tables.quarantine_of(folder, name_in_path(location))
     with contextlib.suppress(UsageError):
         return [
             open_quarantine(path, job_tables.file_system)

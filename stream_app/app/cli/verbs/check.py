@@ -24,11 +24,11 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.job_checks import (
+    ComparedTableCheck,
     DatabaseComparison,
-    TopicCheck,
+    compared_table_checks,
     finish_comparison,
     refusal_finding,
-    topic_checks,
 )
 from stream_app.app.ops.recorded_tables import (
     loaded_tables,
@@ -53,6 +53,7 @@ from stream_app.app.ops.source_comparison.sum_sides import (
 )
 from stream_app.app.ops.source_comparison.topic_comparison import Comparison
 from stream_app.app.text.progress import ProgressLine
+from stream_app.catalog.identifier import name_in_path
 from stream_app.errors import UsageError
 from stream_app.model.finding import FindingKind
 from stream_app.model.source.origin import Origin
@@ -153,28 +154,32 @@ def _check_table(
     check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
     source_config, table_config = compared_topics(args, table, job_tables)
     if source_config is None:
-        return _print_check(args, TopicCheck(path=table.location, table=table), progress)
+        return _print_check(args, ComparedTableCheck(path=table.location, table=table), progress)
     with scratch_folder("check") as folder:
         comparison = Comparison(folder, progress, loaded_tables(job_tables))
         compared_table = comparison.add(
             table, source_config, table_config, source_filter_of(job_tables)
         )
         comparison.read(recorded_splitter(job_tables, table))
-        topic_check = TopicCheck(path=table.location, table=table, compared_table=compared_table)
-        code = _print_check(args, topic_check, progress)
+        table_check = ComparedTableCheck(
+            path=table.location, table=table, compared_table=compared_table
+        )
+        code = _print_check(args, table_check, progress)
     if job_tables is not None:
         print_warnings(args, warnings_of(job_tables), table.label)
     return code
 
 
-def _print_check(args: argparse.Namespace, topic_check: TopicCheck, progress: ProgressLine) -> int:
+def _print_check(
+    args: argparse.Namespace, table_check: ComparedTableCheck, progress: ProgressLine
+) -> int:
     """Print the findings and the extent of one table's check; return the exit code."""
-    findings = topic_check.findings(is_quick=args.quick, progress=progress)
-    kinds = print_findings(findings, topic_check.path, args, progress)
+    findings = table_check.findings(is_quick=args.quick, progress=progress)
+    kinds = print_findings(findings, table_check.path, args, progress)
     if args.format == "text":
-        for line in result_lines(topic_check.report, len(kinds)):
+        for line in result_lines(table_check.report, len(kinds)):
             print(line)
-        for line in detail_lines(topic_check.report, quick=args.quick):
+        for line in detail_lines(table_check.report, quick=args.quick):
             print(line)
     return exit_code(kinds)
 
@@ -194,13 +199,13 @@ def _check_job(args: argparse.Namespace, job_tables: JobTables, progress: Progre
     with scratch_folder("check") as folder:
         comparison = Comparison(folder, progress, loaded_tables(job_tables))
         paths = paths_of(job_tables, needs_one=not refused_reasons)
-        for topic_check in topic_checks(job_tables, paths, comparison, topics_of):
-            path = topic_check.path
-            findings = topic_check.findings(is_quick=args.quick, progress=progress)
+        for table_check in compared_table_checks(job_tables, paths, comparison, topics_of):
+            path = table_check.path
+            findings = table_check.findings(is_quick=args.quick, progress=progress)
             kinds = print_findings(findings, path, args, progress, heading=path)
-            kinds_by_table[path.rpartition("/")[2]] = set(kinds)
-            if topic_check.table is not None:
-                detail_text = "; ".join(detail_lines(topic_check.report, quick=args.quick))
+            kinds_by_table[name_in_path(path)] = set(kinds)
+            if table_check.table is not None:
+                detail_text = "; ".join(detail_lines(table_check.report, quick=args.quick))
                 details.append(f"{path}: {detail_text}")
     kinds_by_table |= _print_refused(args, refused_reasons, progress)
     if args.format == "text":
@@ -281,7 +286,7 @@ def _compare_job(
     foreign_names: list[str] = []
     refused_reasons = refused_sources(job_tables)
     for path in paths_of(job_tables, needs_one=not refused_reasons):
-        name = path.rpartition("/")[2]
+        name = name_in_path(path)
         comparison = DatabaseComparison(
             job_tables=job_tables, path=path, finder=finder, database=database, wait_s=wait_s
         )

@@ -161,7 +161,11 @@ def _record_filter(args: argparse.Namespace) -> RecordFilter:
 def _quarantine(
     args: argparse.Namespace, job_tables: JobTables | None, folder: str | None
 ) -> Quarantine:
-    """Return the quarantine of the job."""
+    """Return the quarantine in the folder, or without one that of the job.
+
+    Raises:
+        UsageError: the quarantine or the named table does not exist.
+    """
     quarantine = (
         _quarantine_of_folder(args.folder)
         if job_tables is None

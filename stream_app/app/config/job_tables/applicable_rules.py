@@ -27,7 +27,7 @@ from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import RowType
-from stream_app.planning.sync.new_tables import Names, TableSettings
+from stream_app.planning.sync.new_tables import Names, TableOverrides
 from stream_app.predicate.parser import check_grammar, named_columns, parse_predicate
 
 
@@ -113,10 +113,10 @@ def made_column_problems(
     sync_config: SyncConfig, declaration: FormatDeclaration
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for made columns and filters, as far as they do not depend on tables."""
-    tables = sync_config.table_rules.table_settings
+    tables = sync_config.table_rules.table_overrides
     shared_problems = set()
     for key, problem in _text_problems(
-        _configured_rules(sync_config, TableSettings()), declaration
+        _configured_rules(sync_config, TableOverrides()), declaration
     ):
         shared_problems.add(problem)
         yield f"sync.{key}", problem
@@ -161,21 +161,21 @@ def _text_problems(
         yield "filter", f"{error.problem} ({error.fix})"
 
 
-def _configured_rules(sync_config: SyncConfig, table_settings: TableSettings) -> TableConfig:
+def _configured_rules(sync_config: SyncConfig, table_overrides: TableOverrides) -> TableConfig:
     """Return the configured rules for a table, whether they fit or not."""
-    prefix = table_settings.metadata_column_prefix
+    prefix = table_overrides.metadata_column_prefix
     prefix = sync_config.metadata_column_prefix if prefix is None else prefix
     return TableConfig(
         computed_columns=tuple(
             text if sync_config.case_sensitive else _in_lower_case(text)
-            for text in _own_or_shared(table_settings.computed_column, sync_config.computed_column)
+            for text in _own_or_shared(table_overrides.computed_column, sync_config.computed_column)
         ),
         metadata_columns=_own_or_shared(
-            table_settings.metadata_column, sync_config.metadata_column
+            table_overrides.metadata_column, sync_config.metadata_column
         ),
         metadata_column_prefix=sync_config.cased([prefix])[0],
-        options={**sync_config.options, **table_settings.options},
-        filter=sync_config.filter if table_settings.filter is None else table_settings.filter,
+        options={**sync_config.options, **table_overrides.options},
+        filter=sync_config.filter if table_overrides.filter is None else table_overrides.filter,
     )
 
 
@@ -210,17 +210,17 @@ def _applicable_rules(
         existing_names: the columns of an existing table, of which it keeps the made ones; None for
             a new table, which gets all made columns.
     """
-    table_settings = sync_config.table_rules.table_settings.get(name, TableSettings())
-    configured_rules = _configured_rules(sync_config, table_settings)
+    table_overrides = sync_config.table_rules.table_overrides.get(name, TableOverrides())
+    configured_rules = _configured_rules(sync_config, table_overrides)
     names = {*columns, *configured_rules.made_columns.metadata}
     computed_columns, inapplicable_rules = _applicable_definitions(
         configured_rules,
         names,
         existing_names=existing_names,
-        applies_to_all=table_settings.computed_column is None,
+        applies_to_all=table_overrides.computed_column is None,
     )
     missing_names = set(named_columns(configured_rules.filter or "")) - names
-    omits_filter = bool(missing_names) and table_settings.filter is None
+    omits_filter = bool(missing_names) and table_overrides.filter is None
     if omits_filter:
         inapplicable_rules.append(
             f"filter does not apply: there is no column {', '.join(sorted(missing_names))}"

@@ -47,7 +47,7 @@ class WholeDatabase(JobTables):
         return True
 
     def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Yield problems of ``[sync]``, also beside a first load, shares and whole transactions."""
+        """Yield problems of ``[sync]``, alone and together with keys of other sections."""
         declaration = self.source.format_declaration
         yield from sync_problems(self.sync, self.source.kind, given_keys)
         yield from first_load_problems(self.source, declaration)
@@ -144,7 +144,10 @@ class WholeDatabase(JobTables):
         return self.expectations.of_table(name_in_job, columns)
 
     def source_of(self, name_in_job: str) -> SourceConfig:
-        """Return the source; the table's options override its own, which override [sync]."""
+        """Return the source with the format's options for one table.
+
+        Those of the table precede those of ``[source]``, and these precede those of ``[sync]``.
+        """
         declared_options = {option.key for option in format_named(self.source.format).options}
         database_options = {
             DriftKind.UNKNOWN.option: DriftReaction.EVOLVE.value,

@@ -32,7 +32,7 @@ class SourceState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobMoment:
+class HealthFacts:
     """The facts about a job at one moment.
 
     Attributes:
@@ -47,10 +47,10 @@ class JobMoment:
     held_reasons: Mapping[str, str]
 
 
-def alive_problems(moment: JobMoment) -> list[str]:
+def alive_problems(health_facts: HealthFacts) -> list[str]:
     """Return the reasons to restart the process; empty if the process is alive."""
-    if moment.phase == "running" and moment.silence_s > SILENCE_S:
-        return [f"the job has not checked its stream for {moment.silence_s:.0f} s"]
+    if health_facts.phase == "running" and health_facts.silence_s > SILENCE_S:
+        return [f"the job has not checked its stream for {health_facts.silence_s:.0f} s"]
     return []
 
 
@@ -81,20 +81,21 @@ def staleness_problems(
     return problems
 
 
-def ready_problems(moment: JobMoment, max_staleness_s: float, pause_s: float) -> list[str]:
+def ready_problems(health_facts: HealthFacts, max_staleness_s: float, pause_s: float) -> list[str]:
     """Return the reasons why the tables are not reliable; empty if they are fresh.
 
     Args:
         max_staleness_s: the seconds of ``stream.max-staleness``.
         pause_s: seconds between two checks of the source.
     """
-    problems = alive_problems(moment)
-    if moment.phase == "running":
-        problems += staleness_problems(moment.source_state, max_staleness_s, pause_s)
+    problems = alive_problems(health_facts)
+    if health_facts.phase == "running":
+        problems += staleness_problems(health_facts.source_state, max_staleness_s, pause_s)
     else:
-        problems.append(f"the job is {moment.phase}")
+        problems.append(f"the job is {health_facts.phase}")
     problems += [
-        f"{name} is held back: {reason}" for name, reason in sorted(moment.held_reasons.items())
+        f"{name} is held back: {reason}"
+        for name, reason in sorted(health_facts.held_reasons.items())
     ]
     return problems
 
@@ -129,15 +130,15 @@ class JobHealth:
 
     def alive(self) -> Sequence[str]:
         """Return the reasons to restart the process; empty if the process is alive."""
-        return alive_problems(self._moment())
+        return alive_problems(self._facts())
 
     def ready(self) -> Sequence[str]:
         """Return the reasons why the tables are not reliable; empty if they are fresh."""
-        problems = ready_problems(self._moment(), self.max_staleness_s, self.pause_s)
+        problems = ready_problems(self._facts(), self.max_staleness_s, self.pause_s)
         return [self.hide(problem) for problem in problems]
 
-    def _moment(self) -> JobMoment:
-        return JobMoment(
+    def _facts(self) -> HealthFacts:
+        return HealthFacts(
             phase=self.phase,
             silence_s=self.clock.steady_seconds() - self._checked_at_s,
             source_state=self.read_source_state(),

@@ -60,40 +60,40 @@ def package_observations() -> Iterator[Observation]:
 
 
 def memory_observations(
-    spark_settings: Mapping[str, str], total: int, buffer: int, core_count: int
+    spark_settings: Mapping[str, str], memory_bytes: int, buffer_bytes: int, core_count: int
 ) -> Iterator[Observation]:
     """Yield whether Spark's JVM leaves enough memory for the Python workers' write buffers.
 
     Args:
         spark_settings: the configuration's section ``[spark]``.
-        total: the machine's memory in bytes.
-        buffer: the size of a write buffer in bytes; each writing task has one.
+        memory_bytes: the machine's memory in bytes.
+        buffer_bytes: the size of a write buffer; each writing task has one.
         core_count: the number of cores of the machine.
     """
-    heap = _size(spark_settings, DRIVER_MEMORY, _SPARK_DEFAULT)
-    if isinstance(heap, Observation):
-        yield heap
+    heap_bytes = _size(spark_settings, DRIVER_MEMORY, _SPARK_DEFAULT)
+    if isinstance(heap_bytes, Observation):
+        yield heap_bytes
         return
     local_master = _LOCAL_THREADS.match(spark_settings.get("spark.master", "local[*]"))
     task_count = 0
     if local_master is not None:
         task_count = core_count if local_master[1] == "*" else int(local_master[1] or 1)
-    requirement = f"{size_text(heap)} for Spark's JVM"
+    requirement_text = f"{size_text(heap_bytes)} for Spark's JVM"
     if task_count:
-        requirement += f" and {task_count} write buffers of {size_text(buffer)}"
-    requirement += f", of {size_text(total)}"
-    if heap + task_count * buffer > total * _MEMORY_SHARE:
+        requirement_text += f" and {task_count} write buffers of {size_text(buffer_bytes)}"
+    requirement_text += f", of {size_text(memory_bytes)}"
+    if heap_bytes + task_count * buffer_bytes > memory_bytes * _MEMORY_SHARE:
         rest = "Python's workers and compactions need the rest"
         fix = f"lower {DRIVER_MEMORY}, the cores of spark.master or write-buffer-size: {rest}"
-        yield warning_observation("memory", requirement, fix)
+        yield warning_observation("memory", requirement_text, fix)
     else:
-        yield good_observation("memory", requirement)
+        yield good_observation("memory", requirement_text)
     if not task_count:
-        yield from _executor_memory_observations(spark_settings, buffer)
+        yield from _executor_memory_observations(spark_settings, buffer_bytes)
 
 
 def _executor_memory_observations(
-    spark_settings: Mapping[str, str], buffer: int
+    spark_settings: Mapping[str, str], buffer_bytes: int
 ) -> Iterator[Observation]:
     """Yield whether an executor on a cluster leaves enough memory for its Python workers.
 
@@ -107,18 +107,25 @@ def _executor_memory_observations(
         if isinstance(size, Observation):
             yield size
             return
-    heap, *overhead_sizes = [size for size in sizes if isinstance(size, int)]
-    overhead = max(overhead_sizes, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
-    task_count = int(spark_settings.get("spark.executor.cores", "1"))
-    requirement = (
-        f"an executor leaves Python {size_text(overhead)}, and its {task_count} tasks have write "
-        f"buffers of {size_text(buffer)} each"
+    heap_bytes, *overhead_sizes = [size for size in sizes if isinstance(size, int)]
+    overhead_bytes = max(
+        overhead_sizes, default=max(_OVERHEAD_MIN, int(heap_bytes * _OVERHEAD_SHARE))
     )
-    if task_count * buffer > overhead:
+    cores_text = spark_settings.get("spark.executor.cores", "1")
+    if not (cores_text.isascii() and cores_text.isdecimal()):
+        problem = f"spark.executor.cores is {cores_text!r}, not a whole number"
+        yield problem_observation("memory", problem, "give the number of tasks of an executor")
+        return
+    task_count = int(cores_text)
+    requirement_text = (
+        f"an executor leaves Python {size_text(overhead_bytes)}, and its {task_count} tasks have "
+        f"write buffers of {size_text(buffer_bytes)} each"
+    )
+    if task_count * buffer_bytes > overhead_bytes:
         fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
-        yield warning_observation("memory", requirement, fix)
+        yield warning_observation("memory", requirement_text, fix)
     else:
-        yield good_observation("memory", requirement)
+        yield good_observation("memory", requirement_text)
 
 
 def _size(spark_settings: Mapping[str, str], key: str, default: str) -> int | Observation:

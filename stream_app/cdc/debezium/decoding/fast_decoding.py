@@ -94,10 +94,10 @@ def decode_group_fast(
     values: pa.Array, group: FastGroup, settings: DecodeSettings
 ) -> ColumnarPart | None:
     """Decode the values that have a known frame; None if they are too few, or of another shape."""
-    part = None
+    columnar_part = None
     if group.layout_chooser is not None:
-        part = _decode_by_machine_code(values, group, group.layout_chooser, settings)
-    return part or _decode_by_frames(values, group, settings)
+        columnar_part = _decode_by_machine_code(values, group, group.layout_chooser, settings)
+    return columnar_part or _decode_by_frames(values, group, settings)
 
 
 def _decode_by_frames(
@@ -115,8 +115,8 @@ def _decode_by_frames(
     indices = framed_records.indices
     if len(indices) == 0:
         return None
-    part = values if len(indices) == len(values) else values.take(pa.array(indices))
-    result = decode_framed(part, framed_records, shape, settings)
+    framed_values = values if len(indices) == len(values) else values.take(pa.array(indices))
+    result = decode_framed(framed_values, framed_records, shape, settings)
     return None if result is None else ColumnarPart(indices, result)
 
 
@@ -220,10 +220,10 @@ def _decode_flat(
     if parsed_rows is None:
         return None
     indices = np.flatnonzero(parsed_rows.is_parsed)
-    part = values if len(indices) == len(values) else values.take(pa.array(indices))
+    parsed_values = values if len(indices) == len(values) else values.take(pa.array(indices))
     count = len(shape.readings)
     texts = dict(zip(flat_fields(settings), parsed_rows.columns[count:], strict=True))
-    parsed_images = flat_images(part, parsed_rows.columns[:count], texts, shape, settings)
+    parsed_images = flat_images(parsed_values, parsed_rows.columns[:count], texts, shape, settings)
     hashes = parsed_rows.drift_hashes[indices]
     # The image of a delete is that before the change, which may lack columns.
     hashes = np.where(parsed_images.images.has_before, hashes * _BEFORE_FACTOR, hashes)

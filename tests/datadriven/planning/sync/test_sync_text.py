@@ -20,7 +20,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.origin import Origin, ghost_of
 from stream_app.model.source.source_table import SourceColumn, SourceTable
 from stream_app.planning.sync.named_tables import unreachable_reason
-from stream_app.planning.sync.new_tables import NewTable, TableRules, TableSettings, new_table
+from stream_app.planning.sync.new_tables import NewTable, TableOverrides, TableRules, new_table
 from stream_app.planning.sync.shard_differences import shard_differences
 from stream_app.planning.sync.table_share import TableShare
 from stream_app.planning.sync.target_tables import (
@@ -104,8 +104,8 @@ def _new(case: Case) -> str:
         },
         sync_primary_keys_from_source_schema=case.args.get("from-source", "true") == "true",
         options=_pairs(case.args.get("options", "")),
-        table_settings={
-            "own": TableSettings(
+        table_overrides={
+            "own": TableOverrides(
                 primary_keys=_names(case, "own-primary-keys"),
                 partition_keys=_names(case, "own-partition-keys"),
                 options=_pairs(case.args.get("own-options", "")),

@@ -301,6 +301,7 @@ def test_a_broker_that_is_away_stops_no_other_part(
             ["ok", "ok"],
         ),
         ({"spark.master": "yarn", "spark.executor.memory": "x"}, ["ok", "problem"]),
+        ({"spark.master": "yarn", "spark.executor.cores": "x"}, ["ok", "problem"]),
     ],
 )
 def test_memory_has_to_be_left_for_the_write_buffers(
