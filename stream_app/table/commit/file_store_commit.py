@@ -296,18 +296,12 @@ class FileStoreCommit:
     def _prepare_snapshot(
         self, base_snapshot: Snapshot | None, plan: PlannedSnapshot, commit_files: CommitFiles
     ) -> Snapshot:
-        """Write all files of a new snapshot except its own, and return the snapshot.
-
-        1. Check that the base can be followed, and read the epochs that it records.
-        2. Find the changes on top of the base, and check them against other writers' commits.
-        3. Write the manifests, index files and lists.
-        4. Make the snapshot, with what it copies from its base.
-        """
-        self.commit_history.check_not_rolled_back(base_snapshot)  # step 1
+        """Write all files of a new snapshot except its own, and return the snapshot."""
+        self.commit_history.check_not_rolled_back(base_snapshot)
         check_known(base_snapshot.unknown_fields if base_snapshot else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, base_snapshot)
         schema_id = self._conflict_check.checked_schema_id()
-        changes = _changes_of(self.table, plan, base_snapshot)  # step 2
+        changes = _changes_of(self.table, plan, base_snapshot)
         known_id = self.commit_history.known_id
         if base_snapshot and (plan.is_outdated or base_snapshot.snapshot_id != known_id):
             # If another process has committed a higher identifier, this snapshot would hide its
@@ -318,10 +312,10 @@ class FileStoreCommit:
             self._conflict_check.check_index(changes, base_snapshot)
         is_compact = plan.commit_kind is CommitKind.COMPACT
         index = compacted_index(self.table, base_snapshot, changes.entries) if is_compact else ()
-        lists = commit_files.write(base_snapshot, changes, computed_index=index)  # step 3
+        lists = commit_files.write(base_snapshot, changes, computed_index=index)
         reader = self._statistics_reader
         statistics_file = changes.statistics_file or reader.inherited_file(base_snapshot, schema_id)
-        base = CommitBase(self.table, base_snapshot, schema_id)  # step 4
+        base = CommitBase(self.table, base_snapshot, schema_id)
         complete_changes = replace(changes, statistics_file=statistics_file)
         user = self.commit_history.commit_user
         snapshot = with_epochs(next_snapshot(user, plan, complete_changes, lists, base), epochs)

@@ -45,7 +45,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class EpochOutcome:
     """The outcome of an epoch.
 
@@ -111,10 +111,8 @@ class StreamTableCommit:
         self._publisher = CompactionPublisher(
             table, self._commit, state.coordinator, state.live_counts, self.published_compactions
         )
-        self._write_only_bound, self._searcher = (
-            WriteOnlyBound(state, is_stopping),
-            IdleSearcher(state),
-        )
+        self._write_only_bound = WriteOnlyBound(state, is_stopping)
+        self._searcher = IdleSearcher(state)
         if state.last_identifier is not None:  # else no compaction could commit yet
             state.load_waiting()
         self._followed_id: int | None = None
@@ -212,8 +210,7 @@ class StreamTableCommit:
             snapshots += self.compact_fully()
         elif options.waits_for_compaction(merges_by_key=traits.merges_by_key):
             snapshots += self.iter_compact_due(expects_no_flush=False)
-        reports = self.published_compactions.take_reports()
-        return EpochOutcome(snapshots=tuple(snapshots), compactions=reports)
+        return EpochOutcome(tuple(snapshots), self.published_compactions.take_reports())
 
     def _check_fits(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest_snapshot: Snapshot | None
