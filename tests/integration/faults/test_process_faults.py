@@ -140,6 +140,7 @@ def _kill_a_worker_at_work(job: IngestProcess) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.variant
 def test_a_worker_that_is_killed_is_replaced_and_one_without_a_second_try_ends_the_job(
     watched: Watched, ingest_server: IngestServer
 ) -> None:

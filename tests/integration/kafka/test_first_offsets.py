@@ -45,7 +45,7 @@ def group_offsets(broker: EmbeddedBroker, group: str) -> dict[tuple[str, int], i
     return {(place.topic, place.partition): offset.offset for place, offset in offsets.items()}
 
 
-@pytest.mark.parametrize("reader", ["native", "spark"])
+@pytest.mark.parametrize("reader", ["native", pytest.param("spark", marks=pytest.mark.variant)])
 def test_a_job_begins_at_a_time(
     harness: JobHarness, reader: str, request: pytest.FixtureRequest
 ) -> None:

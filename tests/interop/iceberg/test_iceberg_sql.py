@@ -192,6 +192,7 @@ def test_a_database_that_was_away_catches_up(
     assert_same(iceberg, database, back)
 
 
+@pytest.mark.variant
 def test_a_database_that_never_answers_holds_no_commit(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
