@@ -109,8 +109,8 @@ case $verb in
   test) # check, then all tests; the fast ones, or those of one folder: test [--thorough|quick|unit|datadriven|interop|…]
     shift; case ${1:-} in quick | unit | datadriven | tidy) prepare dev without-java ;; *) prepare dev ;; esac
     cd "$here"; [[ $# -gt 0 && $1 != --thorough ]] || { compile & trap "kill $! 2> /dev/null" EXIT; check; wait; trap - EXIT; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder "$@"; }
-    [ "$1" != quick ] || exec python -m pytest tests/datadriven tests/tidy tests/unit \
-      -n auto --maxprocesses=4 -q -m "$fast and not slow" "${@:2}"
+    [ "$1" != quick ] || exec python -m pytest tests/tidy tests/datadriven tests/unit \
+      -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder -q -m "$fast and not slow" "${@:2}"
     [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }
     exec python -m pytest "tests/$1" "${@:2}" ;;
   coverage) shift; prepare dev without-java; cd "$here" # lines and branches that the fast tests reach, and a floor: coverage

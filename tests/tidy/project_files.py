@@ -59,9 +59,20 @@ def tree_of(name: str) -> ast.Module:
     return ast.parse(text_of(name))
 
 
+@cache
+def nodes_of(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Return all nodes of a tree. Many tests want them, and to walk a tree takes long."""
+    return tuple(ast.walk(tree))
+
+
+def drop_trees() -> None:
+    nodes_of.cache_clear()
+    tree_of.cache_clear()
+
+
 def assignments(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Single targets with their values; tuples of targets with the items of a tuple."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.NamedExpr(target=name, value=value):
                 yield name, value

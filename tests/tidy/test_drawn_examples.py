@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.tidy.project_files import modules, tree_of
+from tests.tidy.project_files import modules, nodes_of, tree_of
 
 CALLS_MAX = 10
 """Calls of NumPy and `pyarrow.compute` in a function that needs no drawing to be read."""
@@ -71,7 +71,7 @@ def test_drawings_are_seen(docstring: str, is_drawn: bool) -> None:
 def dense_functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
     """Functions and methods with more steps than a reader follows without an example."""
     aliases = computing_aliases(tree)
-    for node in ast.walk(tree) if aliases else ():
+    for node in nodes_of(tree) if aliases else ():
         if isinstance(node, ast.FunctionDef):
             parts = [part for line in node.body for part in ast.walk(line)]
             calls = [part for part in parts if isinstance(part, ast.Call)]

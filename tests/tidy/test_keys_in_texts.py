@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stream_app.app.config.app_config import KEYS as SECTIONS
 from stream_app.model.options.core_options import OPTIONS, unknown_options
-from tests.tidy.project_files import ROOT
+from tests.tidy.project_files import ROOT, nodes_of
 
 KEYS = "|".join(sorted((*SECTIONS["table"], "options"), key=len, reverse=True))
 OF_ONE_TABLE = re.compile(rf"\[table\]|\btable\.({KEYS})\b|(?<![\w./])options\.([a-z]|$)")
@@ -38,8 +38,8 @@ DEBEZIUM = {"snapshot.mode"}
 def texts(module: Path) -> Iterator[str]:
     """The texts of a module that are not docstrings."""
     tree = ast.parse(module.read_text(encoding="utf-8"))
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    alone = {id(node.value) for node in nodes_of(tree) if isinstance(node, ast.Expr)}
+    for node in nodes_of(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
             yield node.value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.project_files import modules, tree_of
+from tests.tidy.project_files import modules, nodes_of, tree_of
 
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _DESCRIBED = (ast.Assign, ast.AnnAssign)
@@ -38,7 +38,7 @@ def test_orphaned_strings_are_seen() -> None:
 
 def orphaned_strings(tree: ast.Module) -> Iterator[int]:
     """Lines of strings that are neither a docstring nor behind an assignment."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         for block in ("body", "orelse", "finalbody"):
             statements = getattr(node, block, None)
             if not isinstance(statements, list):  # the body of a lambda is not a list

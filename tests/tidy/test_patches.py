@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.project_files import modules, tree_of
+from tests.tidy.project_files import modules, nodes_of, tree_of
 
 OURS = ("stream_app", "bench")
 BY_PLAN = {"tests/unit/fileio/test_s3_troubles.py"}
@@ -49,7 +49,7 @@ def test(monkeypatch):
 def patches(tree: ast.Module) -> Iterator[int]:
     """The lines at which a name of ours gets another value."""
     names = _names_of_ours(tree)
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called), args=[first, *_]):
                 if called in PATCHING and _is_ours(first, names):
@@ -61,7 +61,7 @@ def patches(tree: ast.Module) -> Iterator[int]:
 
 def _names_of_ours(tree: ast.Module) -> set[str]:
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in OURS:
             names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Import):

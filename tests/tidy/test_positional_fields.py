@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.project_files import modules, tree_of
+from tests.tidy.project_files import modules, nodes_of, tree_of
 
 POSITIONAL_MAX = 8
 
@@ -42,7 +42,7 @@ class Plain:
 
 def positional_fields(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """Yield the dataclasses, and how many fields their constructors take by position."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.ClassDef):
             for decorator in map(ast.unparse, node.decorator_list):
                 if decorator.startswith("dataclass") and "kw_only=True" not in decorator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.project_files import modules, tree_of
+from tests.tidy.project_files import modules, nodes_of, tree_of
 
 
 def test_no_constructor_takes_a_private_field() -> None:
@@ -36,7 +36,7 @@ class _Row:
 
 def private_parts(tree: ast.Module) -> Iterator[int]:
     """Lines of the private fields that a dataclass's constructor takes."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.ClassDef) and any(map(_makes_dataclass, node.decorator_list)):
             for line in node.body:
                 if isinstance(line, ast.AnnAssign) and _is_private_part(line):

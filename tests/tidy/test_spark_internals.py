@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.project_files import modules, tree_of
+from tests.tidy.project_files import modules, nodes_of, tree_of
 
 ALLOWED = "stream_app/spark/driver/jvm_access.py"
 HIDDEN_MODULES = ("pyspark.java_gateway", "pyspark.accumulators")
@@ -37,7 +37,7 @@ def run(context):
 
 
 def touches(tree: ast.Module) -> Iterator[int]:
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Attribute) and node.attr in OF_SPARK:
             yield node.lineno
         elif isinstance(node, ast.ImportFrom):

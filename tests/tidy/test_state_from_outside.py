@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.project_files import modules, tree_of
+from tests.tidy.project_files import modules, nodes_of, tree_of
 
 OF_LIBRARIES = {
     "stream_app/app/config/secrets.py": {"record.msg", "record.args"}
@@ -66,7 +66,7 @@ own.size = 3
 def foreign_targets(tree: ast.Module) -> Iterator[ast.Attribute]:
     """Attributes that are set and that no class of the module has."""
     attributes = set(_attributes(tree))
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if (
             isinstance(node, ast.Attribute)
             and isinstance(node.ctx, ast.Store)
@@ -78,7 +78,7 @@ def foreign_targets(tree: ast.Module) -> Iterator[ast.Attribute]:
 
 def _attributes(tree: ast.Module) -> Iterator[str]:
     """Names of the attributes of the module's classes."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             if _is_of_self(node):
                 yield node.attr

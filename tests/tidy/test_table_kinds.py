@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.project_files import modules, tree_of
+from tests.tidy.project_files import modules, nodes_of, tree_of
 
 OLD_QUESTIONS = {"has_primary_key", "is_bucket_unaware"}
 MAY_ASK = {
@@ -31,7 +31,7 @@ def test_only_kinds_test_for_a_primary_key() -> None:
 
 
 def _questions(tree: ast.Module) -> Iterator[ast.expr | ast.keyword]:
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Attribute) and node.attr in OLD_QUESTIONS:
             yield node
         if isinstance(node, ast.keyword) and node.arg in OLD_QUESTIONS:
@@ -40,7 +40,7 @@ def _questions(tree: ast.Module) -> Iterator[ast.expr | ast.keyword]:
 
 def _truths(tree: ast.Module) -> Iterator[ast.expr]:
     """Primary keys that are looked at only for whether there are any."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         for judged in _judged(node):
             name = judged.attr if isinstance(judged, ast.Attribute) else None
             name = judged.id if isinstance(judged, ast.Name) else name

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.project_files import ROOT, modules, project_files, text_files, text_of, tree_of
+from tests.tidy.project_files import (
+    ROOT,
+    modules,
+    nodes_of,
+    project_files,
+    text_files,
+    text_of,
+    tree_of,
+)
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
@@ -92,7 +100,7 @@ def test_functions_and_classes_are_not_too_long() -> None:
 
 
 def _definitions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | ast.FunctionDef, int]]:
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             yield node, (node.end_lineno or node.lineno) - node.lineno + 1
 
@@ -110,7 +118,7 @@ def test_classes_begin_with_what_they_are_for() -> None:
     assert [
         f"{name}: {node.name}"
         for name in modules("stream_app")
-        for node in ast.walk(tree_of(name))
+        for node in nodes_of(tree_of(name))
         if isinstance(node, ast.ClassDef)
         and (ast.get_docstring(node) or "").startswith("Implements")
     ] == []
@@ -121,7 +129,7 @@ def test_our_own_modules_are_imported_at_the_top() -> None:
     assert [
         f"{name}:{node.lineno}"
         for name in modules("stream_app")
-        for function in ast.walk(tree_of(name))
+        for function in nodes_of(tree_of(name))
         if isinstance(function, ast.FunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stream_app")
@@ -184,7 +192,7 @@ def test_no_test_module_imports_another() -> None:
     imported = {
         f"{name}: {module}"
         for name in modules("tests")
-        for node in ast.walk(tree_of(name))
+        for node in nodes_of(tree_of(name))
         if isinstance(node, ast.ImportFrom) and node.module is not None
         for module in (node.module, *(f"{node.module}.{item.name}" for item in node.names))
         if module.startswith("tests.") and module.rpartition(".")[2].startswith("test_")

@@ -42,6 +42,7 @@ def test_an_ended_grandchild_without_a_waiting_parent_counts() -> None:
     assert used.total >= 0.85 * sum(grandchildren)
 
 
+@pytest.mark.slow
 def test_a_child_counts_once_that_was_waited_for() -> None:
     burn = f"import time\nwhile time.process_time() < {BURNED_S}: pass"
     command = (

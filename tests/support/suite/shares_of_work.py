@@ -1,7 +1,7 @@
 """How pytest-xdist shares the test files out among its processes.
 
-A file stays in one process, in the order of collection. So does a folder whose tests want the same
-costly servers: each process starts its own.
+A file stays in one process, in the order of collection. So does a folder whose tests share what
+each process must make anew: costly servers, or the syntax trees of the modules.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler.loadfile import LoadFileScheduling
 
-FOLDERS_TOGETHER = ("tests/integration/databases/",)
+FOLDERS_TOGETHER = ("tests/integration/databases/", "tests/tidy/")
 _PROCESSES_MAX = 4
 
 

@@ -86,6 +86,7 @@ def test_locks_hold_what_the_project_asks_for() -> None:
     assert names <= dev.keys()
 
 
+@pytest.mark.slow
 def test_locks_are_complete() -> None:
     """pip installs them without a look at dependencies; this environment is so installed."""
     pip_check = [sys.executable, "-m", "pip", "check"]

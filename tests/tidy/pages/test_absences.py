@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.project_files import modules, text_of, tree_of
+from tests.tidy.project_files import modules, nodes_of, text_of, tree_of
 
 PAGE = text_of("docs/ARCHITECTURE.md").split("## What the code never does")[1].split("\n## ")[0]
 BELOW_APP = [
@@ -61,12 +61,12 @@ def bullet(prefix: str) -> str:
     return next(part for part in re.split(r"\n(?=\* )", PAGE) if part.startswith(f"* {prefix}"))
 
 
-def calls(tree: ast.AST, attribute: str) -> bool:
+def calls(tree: ast.Module, attribute: str) -> bool:
     return any(
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == attribute
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
     )
 
 
@@ -95,7 +95,7 @@ def test_paths_inside_a_table_are_built_in_filestore() -> None:
                 "stream_app/quarantine/",
             )
         )
-        if any(names_a_folder(node) for node in ast.walk(tree_of(name)))
+        if any(names_a_folder(node) for node in nodes_of(tree_of(name)))
     }
     assert builders == listed(bullet("Paths")) - {"filestore"}
 
@@ -127,8 +127,8 @@ def test_time_goes_through_the_clock() -> None:
     assert users - {"clock"} == listed(bullet("Below `app`, time"))
 
 
-def uses_time(tree: ast.AST) -> bool:
-    for node in ast.walk(tree):
+def uses_time(tree: ast.Module) -> bool:
+    for node in nodes_of(tree):
         match node:
             case ast.Attribute(value=ast.Name(id="time"), attr=attr) if attr in _CLOCK:
                 return True
@@ -187,7 +187,7 @@ def state(tree: ast.Module) -> Iterator[ast.AST]:
                     re.match(r"(functools\.)?(lru_)?cache\b", ast.unparse(d)) for d in decorators
                 ):
                     yield node
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Global))
+    yield from (node for node in nodes_of(tree) if isinstance(node, ast.Global))
 
 
 def test_what_outlives_a_task_on_disk_is_listed() -> None:

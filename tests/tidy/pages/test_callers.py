@@ -6,33 +6,39 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 
 import pytest
 
-from tests.tidy.project_files import modules, tree_of
+from tests.tidy.project_files import modules, nodes_of, text_of, tree_of
 
 _CALLED_BY = re.compile(r"\b(?:[Cc]alled|[Uu]sed)(?: \w+)* by `([a-z_./]+)[.\w]*`")
 _CALLS_IT = re.compile(r"`([a-z_./]+)[.\w]*` (?:asks|calls (?:it|them|these)|makes (?:it|them))\b")
 MODULES = {name.removesuffix(".py").rpartition("/")[2] for name in modules("stream_app")}
 
 
+CITING = [
+    name
+    for name in modules("stream_app")
+    if _CALLED_BY.search(text_of(name)) or _CALLS_IT.search(text_of(name))
+]
+
+
 def _dotted(name: str) -> str:
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
+@cache
 def _importers() -> Mapping[str, set[str]]:
     """Module → the modules that import it or one of its names."""
     importers = defaultdict[str, set[str]](set)
     for name in modules("stream_app"):
-        for node in ast.walk(tree_of(name)):
+        for node in nodes_of(tree_of(name)):
             if isinstance(node, ast.ImportFrom) and node.module is not None:
                 importers[node.module].add(_dotted(name))
                 for alias in node.names:
                     importers[f"{node.module}.{alias.name}"].add(_dotted(name))
     return importers
-
-
-IMPORTERS = _importers()
 
 
 def _named_callers(name: str) -> list[str]:
@@ -41,9 +47,9 @@ def _named_callers(name: str) -> list[str]:
     return [*_CALLED_BY.findall(text), *active]
 
 
-@pytest.mark.parametrize("name", [name for name in modules("stream_app") if _named_callers(name)])
+@pytest.mark.parametrize("name", CITING)
 def test_the_caller_imports_what_it_calls(name: str) -> None:
-    importers = {f".{importer}." for importer in IMPORTERS[_dotted(name)]}
+    importers = {f".{importer}." for importer in _importers()[_dotted(name)]}
     for caller in _named_callers(name):
         part = f".{caller.replace('/', '.').strip('.')}."
         assert any(part in importer for importer in importers), (caller, sorted(importers))

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.tidy.project_files import ROOT, text_of, tree_of
+from tests.tidy.project_files import ROOT, nodes_of, text_of, tree_of
 
 _NOTE = re.compile(r"^\[\^(\d+)\]:\s+(.*(?:\n    .*)*)", re.MULTILINE)
 _MARK = re.compile(r"\[\^(\d+)\](?!:)")
@@ -49,5 +49,5 @@ def test_every_promise_names_a_test(page: str) -> None:
 def _has(path: str, test: str) -> bool:
     return any(
         isinstance(node, ast.FunctionDef) and node.name.startswith(test)
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(tree_of(path))
     )

@@ -12,7 +12,7 @@ from stream_app.message_format_registry import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.spark.read.source_options import SOURCE_OPTIONS
 from tests.tidy.pages.options_page import meanings
-from tests.tidy.project_files import modules, text_of, tree_of
+from tests.tidy.project_files import modules, nodes_of, text_of, tree_of
 
 TROUBLES = "docs/operate/troubleshooting.md"
 MIGRATION = "docs/start/migration.md", "docs/setup/debezium.md"
@@ -26,7 +26,7 @@ def messages() -> str:
     """Every text of the code; what is filled in is a gap."""
     messages = []
     for name in modules("stream_app"):
-        for node in ast.walk(tree_of(name)):
+        for node in nodes_of(tree_of(name)):
             if isinstance(node, ast.JoinedStr):
                 parts = [
                     str(part.value) if isinstance(part, ast.Constant) else _GAP

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.project_files import modules, project_files, text_of, tree_of
+from tests.tidy.project_files import modules, nodes_of, project_files, text_of, tree_of
 
 SENTENCE_WORDS_MAX = 25
 PAGES = [
@@ -57,7 +57,7 @@ def long_sentences(text: str) -> list[str]:
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and text of each docstring, those of constants too."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for statement in node.body:
                 match statement:
@@ -139,7 +139,7 @@ _GETTERS = ("property", "contextmanager", ".setter")
 
 def noun_docstrings(tree: ast.Module) -> Iterator[int]:
     """Lines of functions whose docstring begins with a noun; those of properties do so rightly."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.ClassDef | ast.Module):
             for function in node.body:
                 if not isinstance(function, ast.FunctionDef):
@@ -172,7 +172,7 @@ def test_docstrings_of_generators_do_not_say_return() -> None:
     lines = [
         f"{name}:{function.lineno}"
         for name in modules("stream_app")
-        for function in ast.walk(tree_of(name))
+        for function in nodes_of(tree_of(name))
         if isinstance(function, ast.FunctionDef)
         if _yields(function) and (ast.get_docstring(function) or "").startswith("Return")
     ]

@@ -67,6 +67,7 @@ def test_a_bad_record_keeps_where_it_came_from() -> None:
     assert bad_record["reason"] == "is not UTF-8: invalid start byte at byte 0"
 
 
+@pytest.mark.slow
 def test_huge_value_and_many_slices() -> None:
     """More rows and bytes than one slice holds, with a bad record here and there."""
     huge = "y" * (40 << 20)

@@ -58,6 +58,7 @@ def seconds(growing: Growing, size: int) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ROWS)
 @pytest.mark.parametrize("format_name", ENVELOPES)
 def test_the_work_of_other_formats_grows_as_their_messages_do(format_name: str, kind: str) -> None:

@@ -38,6 +38,7 @@ def assert_each_was_won_once(folder: Path, won: dict[int, list[str]], names: int
     assert len(list(folder.iterdir())) == names, "no temporary file is left"
 
 
+@pytest.mark.slow
 def test_one_of_many_processes_takes_a_name(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         won = pool.starmap(race, [(str(tmp_path / "a"), n, 20) for n in range(3)])

@@ -42,6 +42,7 @@ def race(io: FileIO, bucket: str, number: int) -> list[int]:
     return [n for n in names if io.create_if_absent(f"s3://{bucket}/snapshot-{n}", b"%d" % number)]
 
 
+@pytest.mark.slow
 def test_one_of_many_processes_takes_a_name(io: FileIO, bucket: str) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         won = pool.starmap(race, [(io, bucket, number) for number in range(2)])
@@ -99,6 +100,7 @@ def test_the_mark_of_a_folder_is_not_a_file(io: FileIO, bucket: str) -> None:
     assert io.list_names(f"s3://{bucket}/t/manifest") == ["m"]
 
 
+@pytest.mark.slow
 def test_a_large_file_is_sent_in_parts_while_it_is_written(
     io: FileIO, bucket: str, s3: S3Server
 ) -> None:

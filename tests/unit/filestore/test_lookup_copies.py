@@ -123,6 +123,7 @@ def test_a_damaged_copy_is_deleted_and_made_anew(tmp_path: Path, name: str, dama
     assert findings_of(copy, 8) == [(8, "v8"), (9, "v9")]
 
 
+@pytest.mark.slow
 def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Path) -> None:
     script = (
         "import os, signal\nfrom pathlib import Path\n"

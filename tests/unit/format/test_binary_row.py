@@ -123,6 +123,7 @@ def tables(draw: st.DrawFn) -> tuple[list[DataType], list[list[Any]]]:
     return types, columns
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(tables(), st.integers(0, 3), st.integers(0, 3))
 def test_columns_and_rows_give_the_same_bytes(

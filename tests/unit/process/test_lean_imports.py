@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import gc, sys
 from stream_app.process.lean_imports import lean_imports
@@ -23,6 +25,7 @@ print(pandas.DataFrame({"a": [1]}).shape, pa.array([2]).to_pylist())
 """
 
 
+@pytest.mark.slow
 def test_pandas_stays_out_of_a_command() -> None:
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False

@@ -238,6 +238,7 @@ def cases() -> list[tuple[int, str]]:
     ]
 
 
+@pytest.mark.slow
 def test_errors_have_their_exit_codes(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -165,6 +165,7 @@ def test_unread_answers_and_bodies_that_never_arrive(ports: Ports) -> None:
         ports.check()
 
 
+@pytest.mark.slow
 def test_the_metrics_port_speaks_http(ports: Ports) -> None:
     def response(request: bytes) -> bytes:
         with socket.create_connection(

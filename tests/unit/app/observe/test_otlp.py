@@ -85,6 +85,7 @@ def test_an_epoch_is_a_trace_of_its_parts(
     assert {request.path for request in receiver.posted} == {"/v1/traces"}
 
 
+@pytest.mark.slow
 def test_traces_that_cannot_be_sent_do_not_change_how_the_job_ends(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

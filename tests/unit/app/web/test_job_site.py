@@ -106,6 +106,7 @@ def test_a_page_of_a_running_job_reads_its_own_table_alone(tmp_path: Path) -> No
     assert (status.state, status.sorted_runs, status.fresh_s) == ("ready", 6, 8)
 
 
+@pytest.mark.slow
 def test_an_open_page_sees_that_its_job_falls_behind(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.orders", [1]))

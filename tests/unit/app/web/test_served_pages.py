@@ -259,6 +259,7 @@ def test_listeners_hear_of_a_new_snapshot(warehouse: Warehouse) -> None:
             assert next(stream) != first
 
 
+@pytest.mark.slow
 def test_a_thousand_tables_are_listed(warehouse: Warehouse) -> None:
     first = warehouse.table("shop.t0")
     first.commit(*rows(1))

@@ -44,6 +44,7 @@ def test_without_the_extra_arrays_decode_and_the_reason_is_logged() -> None:
     assert "pip install 'stream_app[compiled]'" in "\n".join(error)
 
 
+@pytest.mark.slow
 def test_with_the_extra_machine_code_decodes() -> None:
     numba = pytest.importorskip("numba")
     code = f"machine code (Numba {numba.__version__})"

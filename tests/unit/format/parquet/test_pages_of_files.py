@@ -180,6 +180,7 @@ class SomeParts:
         return [self.rng.random() < 0.2 for _ in parts]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(shape=SHAPES)
 def test_any_choice_of_parts_gives_their_rows(shape: Shape) -> None:

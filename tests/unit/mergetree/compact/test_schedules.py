@@ -230,6 +230,7 @@ def test_no_row_is_lost_and_none_comes_back(label: str, data: st.DataObject) -> 
         bucket.check()
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_compaction_comes_to_rest_at_the_trigger(data: st.DataObject) -> None:

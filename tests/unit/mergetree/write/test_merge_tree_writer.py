@@ -168,6 +168,7 @@ def test_a_large_batch_does_not_go_past_a_full_buffer() -> None:
     assert max(file.file_size for file in written) <= 1_250
 
 
+@pytest.mark.slow
 def test_with_spill_one_flush_makes_one_file() -> None:
     writer = writer_of(INT, INT.files(), limit=1_000)
     for batch in some_rows(1000):
@@ -191,6 +192,7 @@ def test_a_spill_limit_that_is_reached_makes_a_further_file() -> None:
     assert sum(file.row_count for file in written) == 6_000
 
 
+@pytest.mark.slow
 def test_abort_leaves_no_file(tmp_path: Path) -> None:
     files = INT.files()
     writer = writer_of(INT, files, limit=1_000, changelog=True, spill_parent=str(tmp_path))

@@ -185,6 +185,7 @@ def test_a_refused_row_leaves_its_neighbours_and_the_rows_behind_it() -> None:
     assert [text.split(":")[0] for text in refused] == ["1"]
 
 
+@pytest.mark.slow
 def test_large_values_are_restored_some_at_a_time() -> None:
     """Small rows get large values; the first part shows how many rows fit into the next one."""
     old = {k: a_row(k, str(k) * (50_000 // len(str(k))), "b") for k in range(1, 5001, 7)}

@@ -120,6 +120,7 @@ def test_memory_stays_within_the_limit_and_a_quarter(
     assert arrow_pool.bytes_allocated() <= limit // 50, "nothing is kept"
 
 
+@pytest.mark.slow
 def test_one_huge_batch_takes_no_more_than_small_ones() -> None:
     limit = 4 * MIB
     (huge,) = arriving(1, batch_bytes=16 * MIB, value_bytes=100, key_count=10**9)

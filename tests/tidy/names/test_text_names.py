@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.project_files import assignments, modules, tree_of
+from tests.tidy.project_files import assignments, modules, nodes_of, tree_of
 
 
 def test_a_text_is_not_named_by_what_it_formats() -> None:
@@ -35,7 +35,7 @@ def test_texts_are_seen() -> None:
 
 def text_functions(tree: ast.Module) -> Iterator[str]:
     """Functions that return a text, and whose name says so."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.FunctionDef(name=name, returns=ast.expr() as annotation):
                 if name.endswith("_text") and ast.unparse(annotation) in ("str", "str | None"):

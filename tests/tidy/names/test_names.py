@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.project_files import assignments, modules, tree_of
+from tests.tidy.project_files import assignments, modules, nodes_of, tree_of
 
 EMPTY = frozenset(
     [
@@ -84,7 +84,7 @@ def test_no_class_name_is_defined_twice() -> None:
     places = Counter(
         node.name.lstrip("_")
         for name in modules("stream_app")
-        for node in ast.walk(tree_of(name))
+        for node in nodes_of(tree_of(name))
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in places.items() if count > 1] == []
@@ -219,7 +219,7 @@ def test_indexed_functions_are_seen() -> None:
 
 def indexed(tree: ast.Module) -> Iterator[str]:
     """Functions with a parameter `index`, except Python's `__getitem__`."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.FunctionDef(name=name, args=arguments) if name != "__getitem__":
                 if "index" in {item.arg for item in (*arguments.args, *arguments.kwonlyargs)}:
@@ -294,7 +294,7 @@ def _is_plural(name: str) -> bool:
 
 def annotated_names(tree: ast.Module) -> Iterator[tuple[str, str, ast.expr | None]]:
     """Fields and parameters with their annotation, behind their class or function."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.ClassDef(name=owner, body=body) if not NAMED_BY_THEIR_CLASS.search(owner):
                 for item in body:
@@ -312,7 +312,7 @@ def test_values_are_seen() -> None:
 
 def values(tree: ast.Module) -> Iterator[str]:
     """Names that values get: by assignments, loops, arguments and patterns."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Store()):
                 yield name
@@ -322,7 +322,7 @@ def values(tree: ast.Module) -> Iterator[str]:
 
 def fields(tree: ast.Module) -> Iterator[str]:
     """Names of the fields that classes declare."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.ClassDef(body=body):
                 for item in body:
@@ -333,7 +333,7 @@ def fields(tree: ast.Module) -> Iterator[str]:
 
 def other_names(tree: ast.Module) -> Iterator[str]:
     """Names of functions, and of attributes that get values."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.Attribute(attr=name, ctx=ast.Store()):
                 yield name
@@ -361,7 +361,7 @@ def public_definitions(tree: ast.Module) -> Iterator[str]:
 
 def imported_names(tree: ast.Module) -> Iterator[str]:
     """Names that a module imports from the product's modules."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.ImportFrom(module=str(module), names=aliases):
                 if module.startswith("stream_app"):
