@@ -76,10 +76,10 @@ class RunCursor:
         self._start = end
         return self.batch.slice(start, end - start) if end > start else None
 
-    def _key(self, row: int) -> Any:
+    def _key(self, row_index: int) -> Any:
         if self._integers is not None:
-            return self._integers[row]
-        values = (column[row].as_py() for column in self._columns)
+            return self._integers[row_index]
+        values = (column[row_index].as_py() for column in self._columns)
         return tuple((0,) if value is None else (1, value) for value in values)
 
     def _end_of(self, max_key: Any) -> int:

@@ -283,7 +283,7 @@ class JobStatus:
             table=name,
             state=state,
             epoch=None if job_epoch is None else job_epoch.identifier,
-            snapshot=facts.snapshot,
+            snapshot=facts.snapshot_id,
             lag=_lag(reached_offsets, ends),
             changed_s=_seconds_since(job_epoch.time_ms if job_epoch else None, self.now_ms),
             sorted_runs=facts.sorted_run_count,

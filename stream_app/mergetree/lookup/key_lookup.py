@@ -58,9 +58,9 @@ class WantedKeys(Sequence[Any]):
             return WantedKeys(part, self._key_at, self._key_of)
         return self.key_at(self.batch, index)
 
-    def key_at(self, batch: pa.RecordBatch, row: int) -> Any:
+    def key_at(self, batch: pa.RecordBatch, row_index: int) -> Any:
         """Return the key in a row of a batch."""
-        return self._key_of(self._key_at(batch, row))
+        return self._key_of(self._key_at(batch, row_index))
 
 
 class LookupFileReader(Protocol):
