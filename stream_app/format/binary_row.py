@@ -323,7 +323,7 @@ def python_value(scalar: pa.Scalar, data_type: DataType) -> object:
 def serialize_arrow_row(
     columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType], row_index: int
 ) -> bytes:
-    """Encode row `row_index` of Arrow columns as manifests store it, such as a batch's first key."""
+    """Encode row `row_index` of Arrow columns as manifests store it, such as its first key."""
     values = [
         python_value(column[row_index], data_type)
         for column, data_type in zip(columns, types, strict=True)

@@ -72,7 +72,8 @@ class RunCursor:
         assert self.batch is not None
         if self.last_key <= max_key:
             return self.take_rest()
-        start, end = self._start, self._end_of(max_key)
+        start = self._start
+        end = self._end_of(max_key)
         self._start = end
         return self.batch.slice(start, end - start) if end > start else None
 

@@ -173,7 +173,8 @@ class FactsCache:
             TableNotFoundError: the folder has no table.
             StreamAppError, OSError: the table cannot be read.
         """
-        now_s, cached_facts = self.clock.steady_seconds(), self._cached_facts.get(path)
+        now_s = self.clock.steady_seconds()
+        cached_facts = self._cached_facts.get(path)
         if cached_facts is not None and cached_facts.is_valid(now_s):
             return cached_facts.facts
         self._cached_facts.pop(path, None)

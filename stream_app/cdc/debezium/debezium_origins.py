@@ -138,7 +138,9 @@ class _OriginSearch:
 
         Return the messages after the runs, where the tables' messages alternate.
         """
-        start, width, run_count = 0, _RUN_MIN, 0
+        start = 0
+        width = _RUN_MIN
+        run_count = 0
         while start < len(unread_indices) and start >= _RUN_MIN * (run_count - _SHORT_RUNS):
             has_table = self._read_sample(
                 data, values, message_indices, unread_indices[start : start + width], 0

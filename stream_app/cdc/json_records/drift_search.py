@@ -188,7 +188,8 @@ def _firsts_and_counts(drift_hashes: Int64s) -> tuple[Int64s, Int64s]:
 def _has_expected_names(named_parts: pa.Array, classes: Classes, inner_names: Int64s) -> bool:
     """Return whether the values have as many names as the first of each class predicts."""
     counts = np.bincount(classes, minlength=256)
-    expected_end_count, escaped_end_count = int(inner_names[classes != NO_CLASS].sum()), 0
+    expected_end_count = int(inner_names[classes != NO_CLASS].sum())
+    escaped_end_count = 0
     for class_number in np.flatnonzero(counts[1:]) + 1:
         first = int(np.argmax(classes == class_number))
         value = named_parts[first].as_py()

@@ -89,7 +89,8 @@ class _MadeColumnBuilder:
     """A builder of the made columns of a batch; it notes why messages are bad."""
 
     def __init__(self, step: MadeColumnsStep, changes: ChangeBatch) -> None:
-        self._step, self._changes = step, changes
+        self._step = step
+        self._changes = changes
         self._is_before = bools_of(pc.is_in(changes.rows.column(ROW_KIND), _BEFORE_KINDS))
         self._columns: dict[str, pa.Array] = {}
         self.reasons: dict[int, str] = {}

@@ -88,7 +88,8 @@ def restored_windows(
         yield restored_rows(MergeWindow(rows, None, is_last), layout, find)
         return
     ends = np.flatnonzero(is_last) + 1
-    start, part_row_count = 0, FIRST_ROWS
+    start = 0
+    part_row_count = FIRST_ROWS
     while start < rows.num_rows:
         end = int(ends[np.searchsorted(ends, min(start + part_row_count, rows.num_rows))])
         part = MergeWindow(rows.slice(start, end - start), None, is_last[start:end])
