@@ -106,7 +106,7 @@ def seed(pytestconfig: pytest.Config) -> int:
 
 @pytest.fixture(scope="session")
 def strides(pytestconfig: pytest.Config, seed: int) -> Strides:
-    """Which operations are struck: every third one, or each with ``--thorough``."""
+    """Which operations are struck: every sixth one, or each with ``--thorough``."""
     return Strides(1 if pytestconfig.getoption("thorough") else 6, seed)
 
 

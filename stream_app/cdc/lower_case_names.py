@@ -84,7 +84,8 @@ class LowerCaseDescriber:
     def __call__(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """Return the table that the messages describe; None if none describes it."""
         descriptions = (
-            self.describe(messages.slice(row, 1), options) for row in range(messages.num_rows)
+            self.describe(messages.slice(message_index, 1), options)
+            for message_index in range(messages.num_rows)
         )
         tables = [lower_case_table(table) for table in descriptions if table is not None]
         return functools.reduce(merged_source_table, tables) if tables else None
@@ -137,22 +138,26 @@ class LowerCaseFormat:
         while True:
             unread_messages = messages.slice(start)
             decoded_batch = self._decode_by_spelling(spelling_of, unread_messages)
-            row, names = self._find_new_spelling(spelling_of, unread_messages, decoded_batch)
-            if row is not None:
-                decoded_batch = self._decode_by_spelling(spelling_of, unread_messages.slice(0, row))
+            message_index, names = self._find_new_spelling(
+                spelling_of, unread_messages, decoded_batch
+            )
+            if message_index is not None:
+                decoded_batch = self._decode_by_spelling(
+                    spelling_of, unread_messages.slice(0, message_index)
+                )
             decoded_batch = results_in_batch(
                 decoded_batch, np.arange(start, messages.num_rows, dtype=np.int32)
             )
             joined_batch = (
                 decoded_batch if joined_batch is None else join_results(joined_batch, decoded_batch)
             )
-            if row is None:
+            if message_index is None:
                 return joined_batch
-            tried_names = tried_names if row == 0 else set()
+            tried_names = tried_names if message_index == 0 else set()
             # A message that has a column in two spellings is decoded again by each of them.
-            self._learn(spelling_of, unread_messages, row, [*names, *tried_names])
+            self._learn(spelling_of, unread_messages, message_index, [*names, *tried_names])
             tried_names.update(names)
-            start += row
+            start += message_index
 
     def _find_new_spelling(
         self, spelling_of: Mapping[str, str], messages: pa.RecordBatch, decoded_batch: DecodedBatch
@@ -168,16 +173,22 @@ class LowerCaseFormat:
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
         }
         bad_offsets = decoded_batch.bad_records.column("offset").slice(0, BAD_DESCRIBED_MAX)
-        for row in pc.index_in(bad_offsets, messages.column("offset")).to_pylist():
-            for name in self._column_names(messages, row):
+        for message_index in pc.index_in(bad_offsets, messages.column("offset")).to_pylist():
+            for name in self._column_names(messages, message_index):
                 known_name = spelling_of.get(name.lower(), name)
                 if known_name != name and name.lower() in self.setup.columns.names:
-                    first_rows[name] = min(row, first_rows.get(name, row))
+                    first_rows[name] = min(message_index, first_rows.get(name, message_index))
         first_row = min(first_rows.values(), default=None)
-        return first_row, sorted(name for name, row in first_rows.items() if row == first_row)
+        return first_row, sorted(
+            name for name, message_index in first_rows.items() if message_index == first_row
+        )
 
     def _learn(
-        self, spelling_of: dict[str, str], messages: pa.RecordBatch, row: int, names: Iterable[str]
+        self,
+        spelling_of: dict[str, str],
+        messages: pa.RecordBatch,
+        message_index: int,
+        names: Iterable[str],
     ) -> None:
         """Learn how a message spells its columns.
 
@@ -187,10 +198,12 @@ class LowerCaseFormat:
         Raises:
             WrongSourceError: two names differ only in case.
         """
-        spelling_of.update(spellings(dict.fromkeys([*self._column_names(messages, row), *names])))
+        spelling_of.update(
+            spellings(dict.fromkeys([*self._column_names(messages, message_index), *names]))
+        )
 
-    def _column_names(self, messages: pa.RecordBatch, row: int) -> list[str]:
-        message = with_all_columns(messages.slice(row, 1))
+    def _column_names(self, messages: pa.RecordBatch, message_index: int) -> list[str]:
+        message = with_all_columns(messages.slice(message_index, 1))
         table = self.describe(message, self.setup.mapping_options or NO_MAPPING_OPTIONS)
         return [] if table is None else [column.name for column in table.columns]
 

@@ -37,7 +37,8 @@ class BorderLog:
 
     def write(self, epoch: int, border: Border) -> None:
         """Write the border of an epoch that is about to begin; delete an old epoch's border."""
-        file_io, data = self.checkpoint.file_io, json.dumps(_encode(border)).encode()
+        file_io = self.checkpoint.file_io
+        data = json.dumps(_encode(border)).encode()
         file_io.overwrite(self._path(epoch), data)
         if epoch >= LOGGED_EPOCHS:
             file_io.delete(self._path(epoch - LOGGED_EPOCHS))

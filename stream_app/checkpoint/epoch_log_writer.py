@@ -40,7 +40,8 @@ class EpochLogWriter:
 
     def begin_query(self) -> None:
         """Give a new checkpoint its id."""
-        file_io, path = self.checkpoint.file_io, self.checkpoint.path(_QUERY)
+        file_io = self.checkpoint.file_io
+        path = self.checkpoint.path(_QUERY)
         if not file_io.exists(path):
             file_io.create_if_absent(path, json.dumps({"id": str(uuid.uuid4())}).encode())
 
@@ -66,7 +67,8 @@ class EpochLogWriter:
         """
         metadata = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
         lines = f"{_VERSION}{json.dumps(metadata, separators=(',', ':'))}\n{offsets_text(end)}"
-        path, data = self.checkpoint.path(f"{_OFFSETS}/{epoch}"), lines.encode()
+        path = self.checkpoint.path(f"{_OFFSETS}/{epoch}")
+        data = lines.encode()
         file_io = self.checkpoint.file_io
         # A store may repeat a request whose answer was lost, and find the job's own file.
         if not file_io.create_if_absent(path, data) and file_io.read_bytes(path) != data:

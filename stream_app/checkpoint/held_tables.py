@@ -104,7 +104,8 @@ class HeldTables:
 
     def due(self) -> Mapping[str, HeldTable]:
         """Return the held tables whose next retry is due."""
-        now_ms, checkpoint = self._now_ms(), self._state_file.checkpoint
+        now_ms = self._now_ms()
+        checkpoint = self._state_file.checkpoint
         return {
             name: held_table
             for name, held_table in self.by_name.items()

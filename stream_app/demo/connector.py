@@ -130,7 +130,8 @@ class Connector:
     def update(self, table: ShopTable, row: Row) -> Message:
         """Change columns of a row outside its key."""
         key = table.key_of(row)
-        before, table.rows[key] = table.rows[key], row
+        before = table.rows[key]
+        table.rows[key] = row
         return self._change(table, "u", before, row)
 
     def delete(self, table: ShopTable, key: Key) -> Iterator[Message]:
@@ -150,7 +151,8 @@ class Connector:
         image = after or before
         assert image is not None
         prefix, schema, name = table.topic.split(".")
-        sent_us, received_us = self.now_us, self.now_us + 3000
+        sent_us = self.now_us
+        received_us = self.now_us + 3000
         source = (
             f'{{"version":"3.5.0.Final","connector":"postgresql","name":"{prefix}",'
             f'"ts_ms":{sent_us // 1000},"snapshot":null,"db":"shop",'

@@ -236,12 +236,14 @@ class _Demo:
 
     def _compactions_have_ended(self) -> Callable[[], bool]:
         """Return a condition that is true once no table has had a commit for `_QUIET_S`."""
-        snapshot_count, commit_s = 0, self._clock.steady_seconds()
+        snapshot_count = 0
+        commit_s = self._clock.steady_seconds()
 
         def is_quiet() -> bool:
             nonlocal snapshot_count, commit_s
             if self._snapshot_count() != snapshot_count:
-                snapshot_count, commit_s = self._snapshot_count(), self._clock.steady_seconds()
+                snapshot_count = self._snapshot_count()
+                commit_s = self._clock.steady_seconds()
             return self._clock.steady_seconds() - commit_s > _QUIET_S
 
         return is_quiet
@@ -256,7 +258,8 @@ class _Demo:
         Raises:
             StreamAppError: nothing has happened for `_PROGRESS_WAIT_MAX_S`.
         """
-        progress, progress_at_s = (0, 0, 0), self._clock.steady_seconds()
+        progress = (0, 0, 0)
+        progress_at_s = self._clock.steady_seconds()
         line_at_s = progress_at_s
         self._state.wait_until(goal)
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
@@ -264,7 +267,8 @@ class _Demo:
                 self._job.poll()
                 self._update()
                 live.update(live_panel(self._state))
-                now_s, previous_progress = self._clock.steady_seconds(), progress
+                now_s = self._clock.steady_seconds()
+                previous_progress = progress
                 progress = (self._state.sent_count, self._snapshot_count(), self._job.output_bytes)
                 progress_at_s = now_s if progress != previous_progress else progress_at_s
                 if not self._console.is_terminal and now_s - line_at_s > _LINE_INTERVAL_S:

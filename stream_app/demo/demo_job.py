@@ -104,7 +104,8 @@ class ShopProducer:
         producer.close()
 
     def _send(self, producer: KafkaProducer, count: int) -> None:
-        start_s, sent = self.clock.steady_seconds(), 0
+        start_s = self.clock.steady_seconds()
+        sent = 0
         messages = self.shop.messages(count)
         while chunk := list(itertools.islice(messages, _CHUNK_MESSAGES)):
             for topic, key, value in chunk:

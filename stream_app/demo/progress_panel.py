@@ -100,7 +100,9 @@ class DemoState:
         """Update the numbers of the producer and the job, and read the tables' new snapshots."""
         for table in self.tables.values():
             table.read_snapshots()
-        self.sent_count, self.seconds, self.run = sent_count, seconds, run
+        self.sent_count = sent_count
+        self.seconds = seconds
+        self.run = run
 
     def wait_until(self, goal: str) -> None:
         """Show the event that the demo waits for, or an empty text for none."""

@@ -321,11 +321,11 @@ def python_value(scalar: pa.Scalar, data_type: DataType) -> object:
 
 
 def serialize_arrow_row(
-    columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType], row: int
+    columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType], row_index: int
 ) -> bytes:
-    """Encode row `row` of Arrow columns as manifests store it, such as a batch's first key."""
+    """Encode row `row_index` of Arrow columns as manifests store it, such as its first key."""
     values = [
-        python_value(column[row], data_type)
+        python_value(column[row_index], data_type)
         for column, data_type in zip(columns, types, strict=True)
     ]
     return serialize_row(values, types)

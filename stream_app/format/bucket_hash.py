@@ -182,7 +182,8 @@ def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) ->
         else:
             halves += [int(word) & _MASK, int(word) >> 32]
     # Words that are equal in all rows come first, so they are mixed only once.
-    seed, constant_count = _SEED, 0
+    seed = _SEED
+    constant_count = 0
     while constant_count < len(halves) and isinstance(halves[constant_count], int):
         seed = _mix_int(seed, int(halves[constant_count]))
         constant_count += 1

@@ -174,7 +174,8 @@ def row_group_stats(
     Args:
         columns: names in the file, and their types in the file's schema.
     """
-    mode, source = _parse_mode("full"), FooterStats(footer, groups=(group,))
+    mode = _parse_mode("full")
+    source = FooterStats(footer, groups=(group,))
     return [source.column(name, data_type, mode, reads_bounds=True) for name, data_type in columns]
 
 
@@ -288,7 +289,8 @@ def _bounds(
     if any(value != value for value in (*lows, *highs)):  # noqa: PLR0124 - NaN, from Java's footers
         return None, None
     # Strings compare by code points here and by UTF-8 bytes in Paimon; the order is the same.
-    minimum, maximum = min(lows), max(highs)
+    minimum = min(lows)
+    maximum = max(highs)
     if data_type.root in STRING_ROOTS and mode.characters_max is not None:
         truncated_maximum = _truncate_max(maximum, mode.characters_max)
         return (

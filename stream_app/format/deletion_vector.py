@@ -170,7 +170,8 @@ def encode_deletion_vector_files(
         content += entry
         if target_size is not None and len(content) > target_size:
             yield bytes(content), tuple(metas)
-            content, metas = bytearray(FILE_HEADER), []
+            content = bytearray(FILE_HEADER)
+            metas = []
     if metas:
         yield bytes(content), tuple(metas)
 

@@ -168,7 +168,8 @@ class Library:
         for functions, calls in ((self._unlocked, _WAITING_CALLS), (self._locked, _SHORT_CALLS)):
             for name, (result, *arguments) in calls.items():
                 function = getattr(functions, f"rd_kafka_{name}")
-                function.restype, function.argtypes = result, arguments
+                function.restype = result
+                function.argtypes = arguments
                 setattr(self, name, function)
 
     def __getattr__(self, name: str) -> Any:
@@ -177,7 +178,8 @@ class Library:
     @property
     def features(self) -> frozenset[str]:
         """The features of this build of the library, such as ``sasl_gssapi``."""
-        configuration, text = self.conf_new(), c.create_string_buffer(_FEATURES_BYTES)
+        configuration = self.conf_new()
+        text = c.create_string_buffer(_FEATURES_BYTES)
         size = c.c_size_t(_FEATURES_BYTES)
         self.conf_get(configuration, b"builtin.features", text, c.byref(size))
         self.conf_destroy(configuration)

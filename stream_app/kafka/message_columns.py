@@ -50,7 +50,8 @@ def message_fields(pointers: Int64s) -> MessageFields:
     """Read the structs at these addresses."""
     base = int(pointers.min())
     memory = pa.foreign_buffer(base, int(pointers.max()) - base + _struct_size())
-    words, word_index = np.frombuffer(memory, np.int64), (pointers - base) // WORD
+    words = np.frombuffer(memory, np.int64)
+    word_index = (pointers - base) // WORD
     codes = np.frombuffer(memory, np.int32)
 
     def field(name: str) -> Int64s:

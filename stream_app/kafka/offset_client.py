@@ -186,7 +186,8 @@ class OffsetClient:
         return self._client
 
     def _fetch(self, end: OffsetEnd, *, accepts_gone: bool) -> Offsets:
-        client, partitions = self._open_client(), list[KafkaPartition]()
+        client = self._open_client()
+        partitions = list[KafkaPartition]()
         with _metadata(client, has_all=self.pattern is not None) as entries:
             for entry in entries:
                 topic = entry.topic.decode()

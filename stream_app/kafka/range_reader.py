@@ -101,7 +101,8 @@ class _Progress:
 
     def advance(self, offset: int, now_s: float) -> None:
         if offset > self.next_offset:
-            self.next_offset, self.reached_at_s = offset, now_s
+            self.next_offset = offset
+            self.reached_at_s = now_s
             self.is_at_end = self.has_asked = self.has_restarted = False
 
 

@@ -125,7 +125,8 @@ class _ProblemError(Exception):
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(problem)
-        self.key, self.problem = key, problem
+        self.key = key
+        self.problem = problem
 
 
 def security_options(kafka_options: Mapping[str, str]) -> SecurityOptions:

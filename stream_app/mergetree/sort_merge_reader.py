@@ -72,14 +72,15 @@ class RunCursor:
         assert self.batch is not None
         if self.last_key <= max_key:
             return self.take_rest()
-        start, end = self._start, self._end_of(max_key)
+        start = self._start
+        end = self._end_of(max_key)
         self._start = end
         return self.batch.slice(start, end - start) if end > start else None
 
-    def _key(self, row: int) -> Any:
+    def _key(self, row_index: int) -> Any:
         if self._integers is not None:
-            return self._integers[row]
-        values = (column[row].as_py() for column in self._columns)
+            return self._integers[row_index]
+        values = (column[row_index].as_py() for column in self._columns)
         return tuple((0,) if value is None else (1, value) for value in values)
 
     def _end_of(self, max_key: Any) -> int:

@@ -171,7 +171,8 @@ class Quarantine:
                 records of a replay count as unresolved until `write_snapshots` has found its
                 commit.
         """
-        resolved_identities, yielded_hashes = self._resolved_identities(committed_users), set[int]()
+        resolved_identities = self._resolved_identities(committed_users)
+        yielded_hashes = set[int]()
         for record in self.records(newest_first=newest_first):
             identity = record.identity
             identity_hash = hash(identity)

@@ -51,9 +51,9 @@ def variants_of(
 def _encode_one_by_one(texts: pa.Array) -> Iterator[EncodedPart]:
     has_failed: Bools = np.zeros(len(texts), np.bool_)
     values, metadata = [b""] * len(texts), [b""] * len(texts)
-    for row, text in enumerate(texts.to_pylist()):
+    for row_index, text in enumerate(texts.to_pylist()):
         try:
-            values[row], metadata[row] = parse_json(text)
+            values[row_index], metadata[row_index] = parse_json(text)
         except ValueError:
-            has_failed[row] = True
+            has_failed[row_index] = True
     yield pa.array(values, pa.binary()), pa.array(metadata, pa.binary()), has_failed

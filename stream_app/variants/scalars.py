@@ -32,7 +32,8 @@ def decimal(value: Decimal) -> bytes | None:
     """Encode a decimal with its scale, or return None if it has too many digits."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "the caller has seen that it is a number"
-    unscaled_value, scale = int("".join(map(str, digits))), -exponent
+    unscaled_value = int("".join(map(str, digits)))
+    scale = -exponent
     precision = len(str(unscaled_value))
     for kind, (size, digits_max) in layout.DECIMALS.items():
         if scale <= digits_max and precision <= digits_max:

@@ -101,7 +101,8 @@ class Variant:
 
     def scalar(self) -> Scalar:
         """Return the value of a scalar; a date or time is its number, and a UUID its bytes."""
-        content, kind = self.content[1:], self.kind
+        content = self.content[1:]
+        kind = self.kind
         if self.basic_kind == layout.SHORT_TEXT:
             return _decode_text(content)
         match kind:

@@ -221,7 +221,8 @@ class JobStatus:
         except TableNotFoundError as error:
             state, reason = JobTableState.MISSING, error.problem
         except (StreamAppError, OSError) as error:
-            state, reason = JobTableState.UNREADABLE, str(error)
+            state = JobTableState.UNREADABLE
+            reason = str(error)
         held_table = reading.job_state.held_tables.get(name)
         if held_table is None:
             return TableStatus(table=name, state=state, reason=reason), TableFacts()
@@ -254,7 +255,8 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        reading, offsets_by_table = _CheckpointReading(self.checkpoint), {}
+        reading = _CheckpointReading(self.checkpoint)
+        offsets_by_table = {}
         job_offsets = reading.job_offsets
         for name, path in self.paths(reading.job_state).items():
             with contextlib.suppress(StreamAppError, OSError):
@@ -283,7 +285,7 @@ class JobStatus:
             table=name,
             state=state,
             epoch=None if job_epoch is None else job_epoch.identifier,
-            snapshot=facts.snapshot,
+            snapshot=facts.snapshot_id,
             lag=_lag(reached_offsets, ends),
             changed_s=_seconds_since(job_epoch.time_ms if job_epoch else None, self.now_ms),
             sorted_runs=facts.sorted_run_count,

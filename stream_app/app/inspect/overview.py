@@ -79,7 +79,8 @@ def overview(table: FileStoreTable, latest_snapshot: Snapshot | None) -> Overvie
     schema = table.schema
     live_entries = live_files(table, latest_snapshot)
     files = [entry.file for entry in live_entries]
-    earliest_id, proof = table.snapshots.earliest_id(), proof_of(latest_snapshot)
+    earliest_id = table.snapshots.earliest_id()
+    proof = proof_of(latest_snapshot)
     return Overview(
         table=table.version_root,
         schema=schema.schema_id,

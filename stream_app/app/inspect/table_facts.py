@@ -34,7 +34,7 @@ class TableFacts:
     """Facts about a table at its latest snapshot.
 
     Attributes:
-        snapshot, time_ms: the snapshot's number and time, or None without a snapshot.
+        snapshot_id, time_ms: the snapshot's number and time, or None without a snapshot.
         source_time_ms: the time of the table's newest message, in ms since 1970, or None if no
             snapshot records it.
         epochs: commit user → the newest epoch of its job; empty unless a job asks.
@@ -47,7 +47,7 @@ class TableFacts:
         proven_without: the columns that the check did not compare, or None.
     """
 
-    snapshot: int | None = None
+    snapshot_id: int | None = None
     time_ms: int | None = None
     source_time_ms: int | None = None
     epochs: Mapping[str, JobEpoch] = field(default_factory=dict)
@@ -76,7 +76,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     proof = proof_of(latest_snapshot)
     live_entries = FileStoreScan(table).live(latest_snapshot) if of_job and counts_runs else None
     return TableFacts(
-        snapshot=latest_snapshot.snapshot_id,
+        snapshot_id=latest_snapshot.snapshot_id,
         time_ms=latest_snapshot.time_ms,
         source_time_ms=newest_source_time_ms(snapshots),
         epochs=newest_epochs(table.snapshots) if of_job else {},
@@ -173,7 +173,8 @@ class FactsCache:
             TableNotFoundError: the folder has no table.
             StreamAppError, OSError: the table cannot be read.
         """
-        now_s, cached_facts = self.clock.steady_seconds(), self._cached_facts.get(path)
+        now_s = self.clock.steady_seconds()
+        cached_facts = self._cached_facts.get(path)
         if cached_facts is not None and cached_facts.is_valid(now_s):
             return cached_facts.facts
         self._cached_facts.pop(path, None)

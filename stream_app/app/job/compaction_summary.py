@@ -50,7 +50,8 @@ class CompactionSummary:
             counts_after: the number of sorted runs of each bucket after the run.
             dropped_count: the number of compactions that conflicts have dropped.
         """
-        before, after = self.counts_before.values(), counts_after.values()
+        before = self.counts_before.values()
+        after = counts_after.values()
         lines = [
             f"{self.compaction_count} compactions in {seconds:.1f} s: {self.files_in} files "
             f"({size_text(self.bytes_in)}) → {self.files_out} files "

@@ -86,7 +86,8 @@ def ingest(
         checked_job = checks.run()
         stack.enter_context(observers.writing_events())
         signs.begin("Spark's session begins")
-        spark, stop_requested = session_starter.start(), threading.Event()
+        spark = session_starter.start()
+        stop_requested = threading.Event()
         stack.enter_context(watched_session(spark, stop_requested))
         _IngestJob(
             job_tables=job_tables,

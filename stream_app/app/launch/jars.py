@@ -156,7 +156,8 @@ def _jars_in(folder: Path) -> list[Path]:
 
 
 def _resolve(jar_set: JarSet, scratch: Path, target_folder: Path) -> Path:
-    staging, coordinates = scratch / "staging", jar_set.coordinates
+    staging = scratch / "staging"
+    coordinates = jar_set.coordinates
     code, output = _run_ivy(jar_set, scratch, staging)
     jar_names = {jar.name for jar in _jars_in(staging)}
     if code == 0 and all(coordinate.jar_name in jar_names for coordinate in coordinates):

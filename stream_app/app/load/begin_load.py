@@ -119,7 +119,8 @@ class JobLoad:
                 where=self.load_plan.source,
                 fix=f"give {LOAD_KEY} again",
             )
-        url, now_ms = database_of(self.job_tables.source), self.clock.now_ms()
+        url = database_of(self.job_tables.source)
+        now_ms = self.clock.now_ms()
         with open_connection(url) as connection:
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
             loaded_relations = {
@@ -216,7 +217,8 @@ class _LoadPlanner:
         source_config = self.job_tables.source
         url = database_of(source_config)
         with open_connection(url) as connection:
-            begun_ms, position = self.clock.now_ms(), log_position(connection, url)
+            begun_ms = self.clock.now_ms()
+            position = log_position(connection, url)
             offsets = end_offsets(source_config, self.reader_settings)
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
             chosen_tables = loaded_database.choose_tables(followed_database(connection, url))

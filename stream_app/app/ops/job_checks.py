@@ -77,7 +77,8 @@ def compared_table_checks(
         SourceError: the broker does not respond.
         UsageError: as `recorded_splitter`.
     """
-    source_filter, checks = source_filter_of(job_tables), list[ComparedTableCheck]()
+    source_filter = source_filter_of(job_tables)
+    checks = list[ComparedTableCheck]()
     for path in paths:
         table_check = ComparedTableCheck(path=path)
         checks.append(table_check)

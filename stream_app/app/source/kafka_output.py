@@ -45,7 +45,8 @@ class KafkaOutput:
         from kafka import KafkaProducer  # noqa: PLC0415
         from kafka.errors import KafkaError  # noqa: PLC0415
 
-        self._topic, self._where = topic, address
+        self._topic = topic
+        self._where = address
         self._client_error: type[Exception] = KafkaError
         self._failure: BaseException | None = None
         try:

@@ -97,7 +97,8 @@ def _settings_and_problems(source_config: SourceConfig) -> tuple[ReaderSettings,
             clients.append((cluster.name, client))
             problems += cluster_problems
     except LibraryMissingError as error:
-        clients, problems = [("", ())], [f"librdkafka of confluent-kafka cannot be used: {error}"]
+        clients = [("", ())]
+        problems = [f"librdkafka of confluent-kafka cannot be used: {error}"]
     (_, first_client), *other_clients = clients
     settings = ReaderSettings(
         client_settings=first_client,

@@ -97,7 +97,8 @@ class SumDialect:
 
     def sums_query(self, hashes_query: str) -> str:
         """Return the query of each group's digits, number of rows, and two sums."""
-        group, sums = "substr(g, 1, 3)", f"{self.half.format(1)}, {self.half.format(17)}"
+        group = "substr(g, 1, 3)"
+        sums = f"{self.half.format(1)}, {self.half.format(17)}"
         return f"select {group}, count(*), {sums} from ({hashes_query}) h group by {group}"
 
     def rows_query(self, hashes_query: str, groups: Iterable[int]) -> str:

@@ -289,7 +289,8 @@ class DatabaseTables:
             sources = describe()
         schema = database_table_schema(self.job_tables, name, sources, self.clock, renames)
         table = create_job_table(self.job_tables, self.job_tables.path(name), schema, self.clock)
-        full_name, state = self.job_tables.full_name(name), self.state_file.state
+        full_name = self.job_tables.full_name(name)
+        state = self.state_file.state
         # Older warnings with this name were about a table that was dropped.
         other_warnings = tuple(warning for warning in state.warnings if warning.table != full_name)
         self.state_file.note(replace(state, warnings=other_warnings))

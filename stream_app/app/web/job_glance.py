@@ -79,7 +79,8 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     Args:
         tables: the epochs of each table, oldest first.
     """
-    start_ms, rate = now_ms - 1000 * _WINDOW_S, 0.0
+    start_ms = now_ms - 1000 * _WINDOW_S
+    rate = 0.0
     for epochs in tables:
         if epochs:
             first_time_ms = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)

@@ -57,7 +57,8 @@ class _CachedResult(Generic[_Result]):
     """A cache of a result that takes time; it asks again after a pause. Thread-safe."""
 
     def __init__(self, ask: Callable[[], _Result], clock: Clock) -> None:
-        self._ask, self._clock = ask, clock
+        self._ask = ask
+        self._clock = clock
         self._result: tuple[_Result, float] | None = None  # with the time until which it is valid
         self._lock = threading.Lock()
 
@@ -97,8 +98,11 @@ class JobSite(Site):
         ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None,
         read_range: ReadRange | None = None,
     ) -> None:
-        self.shown_job, self.checkpoint, self.clock = shown_job, checkpoint, clock
-        self._history, self._read_range = history, read_range
+        self.shown_job = shown_job
+        self.checkpoint = checkpoint
+        self.clock = clock
+        self._history = history
+        self._read_range = read_range
         self._ask_ends = ask_ends or partial(source_ends, shown_job.job_tables.source)
         self._ends = _CachedResult(self._ask_for_ends, clock)
         self._cached_newest_time_ms = _CachedResult(
@@ -223,7 +227,8 @@ class JobSite(Site):
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""
-        job_tables, path = self.shown_job.job_tables, self._path(name)
+        job_tables = self.shown_job.job_tables
+        path = self._path(name)
         arguments = [str(job_identifier(job_tables, path)) if job_tables.catalog else path]
         for key, value in self.shown_job.spark_settings.items():
             if not is_secret(key):

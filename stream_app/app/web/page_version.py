@@ -69,7 +69,8 @@ class PageVersion:
         try:
             if self.name:
                 table = self.site.open(self.name)
-                activity, epochs = self.site.activity_of(self.name), self.site.epochs(self.name)
+                activity = self.site.activity_of(self.name)
+                epochs = self.site.epochs(self.name)
                 status = self.site.status(self.name)
                 return (
                     status and _without_ages(status),

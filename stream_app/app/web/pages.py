@@ -175,7 +175,9 @@ def _members(text: str) -> dict[str, str]:
     Raises:
         ValueError: the text is not a JSON object, or has a name twice.
     """
-    decoder, members, index = json.JSONDecoder(), dict[str, str](), _end_of_sign(text, "{", 0)
+    decoder = json.JSONDecoder()
+    members = dict[str, str]()
+    index = _end_of_sign(text, "{", 0)
     while True:
         name, index = decoder.raw_decode(text, index)
         start = _end_of_sign(text, ":", index)

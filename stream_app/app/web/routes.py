@@ -188,7 +188,8 @@ class _Routes:
 
         def read() -> str:
             deadline_s = time.monotonic() + READ_S
-            filter_error, matching_rows = None, MatchingRows()
+            filter_error = None
+            matching_rows = MatchingRows()
             try:
                 matching_rows = read_matching_rows(
                     self.site.open(name), where or None, limit,
@@ -332,12 +333,14 @@ class _Routes:
     ) -> AsyncIterator[str]:
         clock_s = asyncio.get_running_loop().time
         version = self._versions.setdefault(name, PageVersion(self.site, self.actions, name))
-        last_sent, sent_at_s = "", clock_s()
+        last_sent = ""
+        sent_at_s = clock_s()
         yield "retry: 2000\n\n"
         while not await is_gone():
             current_version = await version.now()
             if current_version != last_sent:
-                last_sent, sent_at_s = current_version, clock_s()
+                last_sent = current_version
+                sent_at_s = clock_s()
                 yield f"event: changed\ndata: {current_version}\n\n"
             elif clock_s() - sent_at_s > _SIGN_OF_LIFE_S:
                 sent_at_s = clock_s()

@@ -215,7 +215,7 @@ class WarehouseSite(Site):
         status = TableStatus(
             table=name,
             state=JobTableState.READY,
-            snapshot=facts.snapshot,
+            snapshot=facts.snapshot_id,
             fresh_s=freshness_s(now_ms, facts.source_time_ms, None),
             changed_s=max(0, now_ms - facts.time_ms) // 1000,
         )

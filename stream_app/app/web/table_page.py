@@ -228,7 +228,8 @@ def changes_of(
     if latest_id is None:
         return [], []
     first_id = max(latest_id - snapshot_count + 1, table.snapshots.earliest_id() or latest_id)
-    names, rows = ["snapshot", "kind"], list[list[str | None]]()
+    names = ["snapshot", "kind"]
+    rows = list[list[str | None]]()
     for snapshot_id in range(latest_id, first_id - 1, -1):
         batches = _last_changes(table, snapshot_id, QUERY_ROWS_MAX - len(rows))
         if batches:
@@ -247,7 +248,9 @@ def _last_changes(table: FileStoreTable, snapshot_id: int, limit: int) -> list[p
     settings = FollowSettings(
         start=stream_start("default", snapshot_id=snapshot_id), end=snapshot_id
     )
-    last_batches, row_count, read_count = deque[pa.RecordBatch](), 0, 0
+    last_batches = deque[pa.RecordBatch]()
+    row_count = 0
+    read_count = 0
     with closing(changelog_batches(ChangelogFollow(StreamRead(table), settings))) as batches:
         for batch in batches:
             last_batches.append(batch.rows)

@@ -213,7 +213,8 @@ def group_records_by_kind(records: Sequence[QuarantinedRecord]) -> list[Quaranti
     Args:
         records: the newest first; `QUARANTINED_READ` of them mean that there may be more.
     """
-    counts, examples = Counter[str](), dict[str, list[QuarantinedRecord]]()
+    counts = Counter[str]()
+    examples = dict[str, list[QuarantinedRecord]]()
     for record in records:
         kind = record.kind
         counts[kind] += 1

@@ -28,7 +28,8 @@ class UnresolvedRecordCounter:
     """
 
     def __init__(self, job_tables: JobTables, folder: str | None, clock: Clock) -> None:
-        self._tables, self._clock = job_tables, clock
+        self._tables = job_tables
+        self._clock = clock
         self._counts: Mapping[str, int] | None = {} if folder is None else None
         self._valid_until_s = float("-inf")
         self._count_lock = threading.Lock()

@@ -122,7 +122,8 @@ def images_of(
     is_suspect |= is_update & (old_rows.counts != data_rows.counts)
     is_paired = is_update & ~is_suspect
     paired_rows = _PairedRows.of(data_rows, old_rows, is_paired)  # step 2
-    message_indices, after = paired_rows.message_indices, children_of(data_rows.values)
+    message_indices = paired_rows.message_indices
+    after = children_of(data_rows.values)
     previous_columns = [
         values_at(column, paired_rows.old_indices) for column in children_of(old_rows.values)
     ]

@@ -49,7 +49,8 @@ def _pair_lookup(alphabet: bytes) -> Uint16s:
     first, second = codes[None, :], codes[:, None]  # the index is little-endian
     table = first << 6 | second
     table[(first == _INVALID) | (second == _INVALID)] = _PAIR_INVALID
-    pad, letters = ord("="), codes != _INVALID
+    pad = ord("=")
+    letters = codes != _INVALID
     table[pad, letters] = codes[letters] << 6 | 1 << _PAIR_PADS_SHIFT
     table[pad, pad] = 2 << _PAIR_PADS_SHIFT
     pairs: Uint16s = table.reshape(-1).astype(np.uint16)

@@ -175,7 +175,8 @@ def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnRead
 
 
 def _refusing_reading(reading: ColumnReading, field: ConnectField) -> ColumnReading:
-    name, hint = field.semantic, ""
+    name = field.semantic
+    hint = ""
     is_count = not name and field.literal in _INTEGER_LITERALS
     if reading.family in TIME_FAMILIES and (is_count or name.startswith(TIME)):
         hint = f" (column.{reading.name}.encoding can set another)"

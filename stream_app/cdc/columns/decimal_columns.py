@@ -171,12 +171,12 @@ def _convert_one_by_one(
     """Convert numbers with a larger scale, or with no or too many bytes, which are rare."""
     results: list[object] = []
     has_failed = np.zeros(len(values), np.bool_)
-    for row, value in enumerate(values.to_pylist()):
+    for row_index, value in enumerate(values.to_pylist()):
         results.append(None)
         try:
-            results[row] = None if value is None else convert(value)
+            results[row_index] = None if value is None else convert(value)
         except ValueError:
-            has_failed[row] = True
+            has_failed[row_index] = True
     return pa.array(results, target_type), any_of(has_failed)
 
 

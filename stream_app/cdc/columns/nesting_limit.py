@@ -40,10 +40,10 @@ def are_too_deep(values: pa.Array, levels_max: int = NESTING_MAX) -> Bools:
     is_too_deep: Bools = np.zeros(len(values), np.bool_)
     # Few values have so many brackets; they are examined one by one.
     openings = _openings(values)
-    for row in _indices_of_many_brackets(
+    for row_index in _indices_of_many_brackets(
         offsets_of(values), openings, lengths_of(values), levels_max
     ):
-        is_too_deep[row] = nests_too_deeply(values[row].as_py(), levels_max)
+        is_too_deep[row_index] = nests_too_deeply(values[row_index].as_py(), levels_max)
     return is_too_deep
 
 

@@ -183,7 +183,8 @@ def _timestamp_texts(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
 
     Texts are matched first, because Arrow would accept ``2024-02-29T07Z`` too.
     """
-    unit, result = "ns" if digits == 9 else "us", pa.nulls(len(texts), pa.int64())
+    unit = "ns" if digits == 9 else "us"
+    result = pa.nulls(len(texts), pa.int64())
     if _are_plain(texts, digits):
         parsed_times, _ = _cast_matching(texts, valid_of(texts), pa.timestamp(unit))
         return parsed_times.view(pa.int64()), np.zeros(len(texts), np.bool_)

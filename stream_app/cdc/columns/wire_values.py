@@ -61,17 +61,17 @@ def group_cells_by_kind(
     """Group the wire values by kind, with None elsewhere, and return why cells have none."""
     wire_values: dict[JsonKind, list[object]] = {}
     problems: dict[int, str] = {}
-    for row, cell in enumerate(cells):
+    for row_index, cell in enumerate(cells):
         if cell is None or cell[0] is JsonKind.NULL:
             continue
         try:
             json_kind, value = wire_value(reading, *cell)
         except ValueError as problem:
-            problems[row] = str(problem)
+            problems[row_index] = str(problem)
             continue
         if json_kind not in wire_values:  # no setdefault: it would make a list for each cell
             wire_values[json_kind] = [None] * len(cells)
-        wire_values[json_kind][row] = value
+        wire_values[json_kind][row_index] = value
     return wire_values, problems
 
 

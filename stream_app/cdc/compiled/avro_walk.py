@@ -79,15 +79,15 @@ class AvroBuffers(NamedTuple):
 @compiled
 def walk_messages(positions: AvroPositions, buffers: AvroBuffers) -> int:
     """Read messages into cells, and return the number of images."""
-    image, row = 0, 0
+    image, row_index = 0, 0
     for message in range(len(positions.starts)):
         span = positions.starts[message], positions.ends[message]
-        next_image, before, after = _read_message(span, buffers, (image, row))
+        next_image, before, after = _read_message(span, buffers, (image, row_index))
         positions.is_parsed[message] = next_image >= 0
         if next_image >= 0:
-            positions.before_indices[row] = before
-            positions.after_indices[row] = after
-            image, row = next_image, row + 1
+            positions.before_indices[row_index] = before
+            positions.after_indices[row_index] = after
+            image, row_index = next_image, row_index + 1
     return image
 
 
@@ -105,8 +105,8 @@ def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
         The row after its last image, or `DECLINED`; and the rows of its images, or -1.
     """
     position, end = span
-    image, row = cell
-    cell_row, before, after = row, -1, -1
+    image, row_index = cell
+    cell_row, before, after = row_index, -1, -1
     step = buffers.steps
     while True:
         kind, null_branch = number_at(step), number_at(step + 8)
@@ -132,7 +132,7 @@ def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
             cell_row, image = image, image + 1
             before, after = (cell_row, after) if column == 0 else (before, cell_row)
         elif kind == IMAGE_END:
-            cell_row = row
+            cell_row = row_index
         elif kind == END:
             return image if position == end else DECLINED, before, after
     return DECLINED, -1, -1
@@ -149,8 +149,8 @@ def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
         cell: the column, or -1 for a value to skip; and the row.
     """
     position, end, argument = span
-    column, row = cell
-    slot, value = column * buffers.width + row, 0
+    column, row_index = cell
+    slot, value = column * buffers.width + row_index, 0
     if kind == LONG:
         value, position = long_at(position, end)
     elif kind == BYTES:
@@ -226,13 +226,13 @@ def _decimal_halves(position: int, length: int) -> tuple[int, int]:
 
 
 @compiled
-def _put_nulls(buffers: AvroBuffers, steps: tuple[int, int], row: int) -> None:
+def _put_nulls(buffers: AvroBuffers, steps: tuple[int, int], row_index: int) -> None:
     """Set the cells of the columns that some steps read to null."""
     step, steps_end = steps
     while step < steps_end:
         column = number_at(step + 24)
         if column >= 0:
-            slot = column * buffers.width + row
+            slot = column * buffers.width + row_index
             put_byte(buffers.states, slot, NULL)
             put_number(buffers.values, slot, 0)
         step += _STEP_BYTES

@@ -118,7 +118,7 @@ class Span(NamedTuple):
 class ImageRow(NamedTuple):
     """An image's row of the buffers, and a number that no other image has."""
 
-    row: int
+    row_index: int
     stamp: int
 
 
@@ -134,8 +134,8 @@ def parse_cell(  # noqa: C901 - a branch for each kind
     position: int, buffers: ImageBuffers, cell: tuple[int, int]
 ) -> int:
     """Parse a column's value into its cell; return the position after the value."""
-    column, row = cell
-    slot = column * buffers.width + row
+    column, row_index = cell
+    slot = column * buffers.width + row_index
     if byte_at(position) == NULL_START:
         put_null(buffers, slot, NULL)
         return position + 4 if word_at(position) & _FOUR_BYTES == _NULL else DECLINED

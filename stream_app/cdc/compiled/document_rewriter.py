@@ -125,15 +125,15 @@ def rewrite_messages(
     Returns:
         The number of rewritten messages.
     """
-    output, row = memory.output, 0
+    output, message_index = memory.output, 0
     for message in range(len(positions.starts)):
         span = positions.starts[message], positions.ends[message]
         message_end = _rewrite_message(span, buffers, memory, (output, 2 * message + 1))
         positions.is_rewritten[message] = message_end >= 0
         if message_end >= 0:
-            positions.lengths[row] = message_end - output
-            output, row = message_end, row + 1
-    return row
+            positions.lengths[message_index] = message_end - output
+            output, message_index = message_end, message_index + 1
+    return message_index
 
 
 @compiled

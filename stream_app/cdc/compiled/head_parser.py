@@ -56,10 +56,10 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         The number of images.
     """
     image, stamp = 0, 0
-    for row in range(len(heads.starts)):
-        start, tail_start = heads.starts[row], heads.tail_starts[row]
-        heads.before_indices[row] = heads.after_indices[row] = -1
-        heads.is_parsed[row] = False
+    for message_index in range(len(heads.starts)):
+        start, tail_start = heads.starts[message_index], heads.tail_starts[message_index]
+        heads.before_indices[message_index] = heads.after_indices[message_index] = -1
+        heads.is_parsed[message_index] = False
         stamp += 2
         if tail_start - start < _HEAD_MIN or word_at(start) != _BEFORE:
             continue
@@ -74,7 +74,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             position, searches = before.position, before.searches
             if position < 0:
                 continue
-            heads.before_indices[row] = next_image
+            heads.before_indices[message_index] = next_image
             next_image, before_sum = next_image + 1, before.unknown + before.missing
             hash_sum = drift_hash_of(before_sum) if before_sum else 0
         elif word_at(position) & _FOUR_BYTES == _NULL:
@@ -92,11 +92,11 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             )
             if after.position != tail_start:
                 continue
-            heads.after_indices[row] = next_image
+            heads.after_indices[message_index] = next_image
             next_image, hash_sum = next_image + 1, hash_sum + after.unknown + after.missing
         elif position + _NULL_SIZE != tail_start or word_at(position) & _FOUR_BYTES != _NULL:
             continue
         image = next_image
-        heads.drift_hashes[row] = hash_sum
-        heads.is_parsed[row] = True
+        heads.drift_hashes[message_index] = hash_sum
+        heads.is_parsed[message_index] = True
     return image

@@ -51,11 +51,11 @@ def parse_image(
 ) -> ParsedImage:
     """Parse one image into the cells of its row."""
     position, end, searches = span
-    row, stamp = image_row
+    row_index, stamp = image_row
     next_entry, hash_sum, parsed_columns = 0, 0, 0
     position = blank_end(position + 1, end)
     if byte_at(position) == OBJECT_END:
-        return ParsedImage(position + 1, 0, put_missing(buffers, row, stamp), searches)
+        return ParsedImage(position + 1, 0, put_missing(buffers, row_index, stamp), searches)
     while True:
         search = end, searches, next_entry
         value_position, column, next_entry, searches = parse_name(position, search, buffers, stamp)
@@ -66,7 +66,7 @@ def parse_image(
             position = value_end(value_position, end)
         else:
             parsed_columns += 1
-            position = parse_cell(value_position, buffers, (column, row))
+            position = parse_cell(value_position, buffers, (column, row_index))
         if position < 0 or position >= end:
             return ParsedImage(DECLINED, 0, 0, 0)
         if byte_at(position) != COMMA:
@@ -76,16 +76,16 @@ def parse_image(
         position += 1
     if byte_at(position) != OBJECT_END:
         return ParsedImage(DECLINED, 0, 0, 0)
-    missing = put_missing(buffers, row, stamp) if parsed_columns < buffers.column_count else 0
+    missing = put_missing(buffers, row_index, stamp) if parsed_columns < buffers.column_count else 0
     return ParsedImage(position + 1, hash_sum, missing, searches)
 
 
 @compiled
-def put_missing(buffers: ImageBuffers, row: int, stamp: int) -> int:
+def put_missing(buffers: ImageBuffers, row_index: int, stamp: int) -> int:
     """Set the columns that the image lacks to null; return the sum of their drift hashes."""
     hash_sum = 0
     for column in range(buffers.column_count):
         if number_at(buffers.stamps + WORD * column) != stamp:
-            put_null(buffers, column * buffers.width + row, MISSING)
+            put_null(buffers, column * buffers.width + row_index, MISSING)
             hash_sum += drift_hash_of(column)
     return hash_sum

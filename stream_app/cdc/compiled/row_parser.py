@@ -106,21 +106,21 @@ def parse_rows(rows: RowPositions, buffers: ImageBuffers, inner: InnerBuffers) -
         lists are rows of the lists' buffers.
     """
     image, lists, list_rows = 0, inner.list_count, inner.list_rows
-    for row in range(len(rows.starts)):
-        start, end = rows.starts[row], rows.ends[row]
-        rows.is_parsed[row] = False
+    for row_index in range(len(rows.starts)):
+        start, end = rows.starts[row_index], rows.ends[row_index]
+        rows.is_parsed[row_index] = False
         if end - start < 2 or byte_at(start) != OBJECT_START:
             continue
         searches = end - start + inner.searches
         for index in range(lists):
             put_number(list_rows, lists + index, number_at(list_rows + WORD * index))
-        image_row = ImageRow(image, row + 1)
+        image_row = ImageRow(image, row_index + 1)
         position, hash_sum = _parse_message(Span(start, end, searches), buffers, inner, image_row)
         if 0 < position < end:
             position = blank_end(position, end)
         if position == end:
-            rows.drift_hashes[row] = hash_sum
-            rows.is_parsed[row] = True
+            rows.drift_hashes[row_index] = hash_sum
+            rows.is_parsed[row_index] = True
             image += 1
             for index in range(lists):
                 put_number(list_rows, index, number_at(list_rows + WORD * (lists + index)))
@@ -141,7 +141,7 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
         fields, or of the images in it if it has some.
     """
     position, end, searches = span
-    row, stamp = image_row
+    row_index, stamp = image_row
     first_inner = buffers.column_count - inner.object_count - inner.list_count
     next_entry, hash_sum, parsed_columns, image_hash_sum = 0, 0, 0, 0
     position = blank_end(position + 1, end)
@@ -162,7 +162,7 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
             position, searches = inner_images.position, inner_images.searches
             image_hash_sum += inner_images.hash_sum
         else:
-            position = parse_cell(value_position, buffers, (column, row))
+            position = parse_cell(value_position, buffers, (column, row_index))
         if position < 0 or position >= end:
             return DECLINED, 0
         if byte_at(position) != COMMA:
@@ -173,10 +173,10 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
     if byte_at(position) != OBJECT_END:
         return DECLINED, 0
     if parsed_columns < buffers.column_count:
-        hash_sum += put_missing(buffers, row, stamp)
+        hash_sum += put_missing(buffers, row_index, stamp)
     for index in range(inner.object_count):
-        if byte_at(buffers.states + (first_inner + index) * buffers.width + row) != VALUE:
-            put_missing(_buffers_at(inner.buffers, index), row, stamp)
+        if byte_at(buffers.states + (first_inner + index) * buffers.width + row_index) != VALUE:
+            put_missing(_buffers_at(inner.buffers, index), row_index, stamp)
     return position + 1, image_hash_sum if first_inner < buffers.column_count else hash_sum
 
 
@@ -189,10 +189,10 @@ def _parse_inner_images(
     image_row: ImageRow,
 ) -> _InnerImages:
     """Parse a column whose value is an object or a list of objects."""
-    row = image_row.row
+    row_index = image_row.row_index
     index = column - buffers.column_count + inner.object_count + inner.list_count
     image_buffers, list_index = _buffers_at(inner.buffers, index), index - inner.object_count
-    put_byte(buffers.states, column * buffers.width + row, VALUE)
+    put_byte(buffers.states, column * buffers.width + row_index, VALUE)
     if byte_at(span.position) != (OBJECT_START if list_index < 0 else ARRAY_START):
         return _InnerImages(DECLINED, 0, 0)
     if list_index < 0:
@@ -200,7 +200,7 @@ def _parse_inner_images(
     else:
         start = number_at(inner.list_rows + WORD * list_index)
         position, next_row, unknown, missing, searches = _parse_list(span, image_buffers, start)
-        put_number(buffers.values, column * buffers.width + row, next_row - start)
+        put_number(buffers.values, column * buffers.width + row_index, next_row - start)
         put_number(inner.list_rows, inner.list_count + list_index, next_row)
     if inner.partial >> index & 1:
         missing = 0
@@ -211,19 +211,23 @@ def _parse_inner_images(
 def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> _ParsedList:
     """Parse the objects of a list as images, of which the first gets the row `start`."""
     position, end, searches = span
-    row, unknown, missing = start, 0, 0
+    row_index, unknown, missing = start, 0, 0
     position = blank_end(position + 1, end)
     if byte_at(position) == ARRAY_END:
-        return _ParsedList(position + 1, row, 0, 0, searches)
-    while row < buffers.width and byte_at(position) == OBJECT_START:
-        image = parse_image(Span(position, end, searches), buffers, ImageRow(row, position))
+        return _ParsedList(position + 1, row_index, 0, 0, searches)
+    while row_index < buffers.width and byte_at(position) == OBJECT_START:
+        image = parse_image(Span(position, end, searches), buffers, ImageRow(row_index, position))
         position, searches = image.position, image.searches
         if position < 0 or position >= end:
             return _ParsedList(DECLINED, start, 0, 0, 0)
-        row, unknown, missing = row + 1, unknown + image.unknown, missing + image.missing
+        row_index, unknown, missing = (
+            row_index + 1,
+            unknown + image.unknown,
+            missing + image.missing,
+        )
         position = blank_end(position, end)
         if byte_at(position) == ARRAY_END:
-            return _ParsedList(position + 1, row, unknown, missing, searches)
+            return _ParsedList(position + 1, row_index, unknown, missing, searches)
         if byte_at(position) != COMMA:
             return _ParsedList(DECLINED, start, 0, 0, 0)
         position = blank_end(position + 1, end)

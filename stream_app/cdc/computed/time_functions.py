@@ -102,11 +102,15 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
         ticks, digits, nanos = _instants_of_texts(values, precision)
         is_parsed = valid_of(ticks)
     else:
-        ticks, digits, nanos, is_parsed = values, precision or 0, None, is_valid
+        ticks = values
+        digits = precision or 0
+        nanos = None
+        is_parsed = is_valid
         if pa.types.is_date(arrow_type):
             ticks = pc.multiply(values.view(pa.int32()).cast(pa.int64()), DAY)
         elif pa.types.is_timestamp(arrow_type):
-            ticks, digits = values.view(pa.int64()), UNIT_DIGITS[arrow_type.unit]
+            ticks = values.view(pa.int64())
+            digits = UNIT_DIGITS[arrow_type.unit]
         else:
             ticks = values.cast(pa.int64())
     counts = np.where(is_parsed, int64s_of(pc.fill_null(ticks, 0)), 0)
@@ -174,9 +178,11 @@ def _format_parts(seconds: Int64s, nanos: Int64s, parts: tuple[PatternPart, ...]
 def _name(seconds: Int64s, part: PatternPart) -> pa.Array:
     if part.text == "E":
         # 1970-01-01 was a Thursday.
-        names, name_indices = list(_DAYS), (seconds // DAY + 3) % 7
+        names = list(_DAYS)
+        name_indices = (seconds // DAY + 3) % 7
     else:
-        names, name_indices = list(_MONTHS), _FIELDS["month"](seconds) - 1
+        names = list(_MONTHS)
+        name_indices = _FIELDS["month"](seconds) - 1
     texts = names if part.count == 4 else [name[:3] for name in names]
     return pa.array(texts).take(pa.array(name_indices))
 

@@ -125,7 +125,7 @@ def _versions_of_group(
     """
     plain_payloads: list[dict[str, Any]] = []
     plain_indices: list[int] = []
-    for row, payload in zip(message_indices, payloads.to_pylist(), strict=True):
+    for message_index, payload in zip(message_indices, payloads.to_pylist(), strict=True):
         document = _parse_object(payload)
         if document is None:
             continue
@@ -133,10 +133,12 @@ def _versions_of_group(
         row_payload = document["payload"] if is_wrapped else document
         if is_wrapped and document["schema"] is not None:
             yield _VersionMessages(
-                document["schema"], [row], [row_payload] if isinstance(row_payload, dict) else []
+                document["schema"],
+                [message_index],
+                [row_payload] if isinstance(row_payload, dict) else [],
             )
         elif isinstance(row_payload, dict):
-            plain_indices.append(row)
+            plain_indices.append(message_index)
             plain_payloads.append(row_payload)
     if plain_payloads or schema is not None:
         yield _VersionMessages(schema, plain_indices or message_indices[:1], plain_payloads)

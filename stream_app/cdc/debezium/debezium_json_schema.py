@@ -110,8 +110,11 @@ class _JsonSchemaSourceExtractor:
         bodies = without_heads(messages)
         column = bodies.column("value")
         for schema, rows in self._by_schema(messages):
-            for row in rows.tolist():
-                texts[row] = b'{"schema":%b,"payload":%b}' % (schema, column[row].as_py())
+            for row_index in rows.tolist():
+                texts[row_index] = b'{"schema":%b,"payload":%b}' % (
+                    schema,
+                    column[row_index].as_py(),
+                )
         column_index = bodies.schema.get_field_index("value")
         enveloped_messages = bodies.set_column(
             column_index, pa.field("value", pa.binary()), pa.array(texts, pa.binary())

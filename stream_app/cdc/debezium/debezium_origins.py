@@ -138,7 +138,9 @@ class _OriginSearch:
 
         Return the messages after the runs, where the tables' messages alternate.
         """
-        start, width, run_count = 0, _RUN_MIN, 0
+        start = 0
+        width = _RUN_MIN
+        run_count = 0
         while start < len(unread_indices) and start >= _RUN_MIN * (run_count - _SHORT_RUNS):
             has_table = self._read_sample(
                 data, values, message_indices, unread_indices[start : start + width], 0
@@ -158,9 +160,12 @@ class _OriginSearch:
         sample: int,
     ) -> Bools:
         """Read a sample message, and assign its table to similar ones; return their mask."""
-        value, row = values[int(indices[sample])].as_py(), int(message_indices[indices[sample]])
-        self._read_message(value, row)
-        code = self._codes[row]
+        value, message_index = (
+            values[int(indices[sample])].as_py(),
+            int(message_indices[indices[sample]]),
+        )
+        self._read_message(value, message_index)
+        code = self._codes[message_index]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
         has_table = np.zeros(len(indices), np.bool_)
         if pieces:
@@ -195,16 +200,16 @@ class _OriginSearch:
 
     def _read_one_by_one(self, values: pa.Array, message_indices: Int32s) -> None:
         """Way 3: read messages one by one, such as heartbeats and broken JSON."""
-        for row, value in zip(message_indices.tolist(), values.to_pylist(), strict=True):
-            self._read_message(value, row)
+        for message_index, value in zip(message_indices.tolist(), values.to_pylist(), strict=True):
+            self._read_message(value, message_index)
 
-    def _read_message(self, value: bytes, row: int) -> None:
+    def _read_message(self, value: bytes, message_index: int) -> None:
         try:
             origin = origin_in(value)
         except UnreadableRecordError as error:
-            self._unassigned_reasons[row] = str(error)
+            self._unassigned_reasons[message_index] = str(error)
         else:
-            self._codes[row] = NO_TABLE if origin is None else self._code(origin)
+            self._codes[message_index] = NO_TABLE if origin is None else self._code(origin)
 
     def _code(self, origin: Origin) -> int:
         return self._tables.setdefault(origin, len(self._tables))

@@ -40,12 +40,12 @@ def versions(
     """Return the table's versions by their first messages; see `SourceExtractor.find_versions`."""
     rows_of_tables: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
-    for row, value in enumerate(messages.column("value").to_pylist()):
+    for message_index, value in enumerate(messages.column("value").to_pylist()):
         document = json_or_none(value)
         if isinstance(document, dict):
-            table = dialect.described_table(document, json_or_none(keys[row]), options)
+            table = dialect.described_table(document, json_or_none(keys[message_index]), options)
             if table is not None and table.columns:
-                rows_of_tables.setdefault(table, []).append(row)
+                rows_of_tables.setdefault(table, []).append(message_index)
     return [
         TableVersionSeen(np.array(rows, np.int64), table) for table, rows in rows_of_tables.items()
     ]

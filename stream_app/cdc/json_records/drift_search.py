@@ -85,13 +85,15 @@ def records_to_search(
     else:
         classes = np.zeros(len(values), np.uint8)
         classes[message_indices[::-1]] = record_classes[::-1]
-        null_rows = {int(message_indices[row]) for row in null_rows}
+        null_rows = {int(message_indices[message_index]) for message_index in null_rows}
     classes[is_suspect] = NO_CLASS
     return SearchedRecords(
         values=values,
         named_parts=values,
         classes=classes,
-        null_rows=[row for row in null_rows if classes[row] != NO_CLASS],
+        null_rows=[
+            message_index for message_index in null_rows if classes[message_index] != NO_CLASS
+        ],
         inner_names=np.zeros(len(values), np.int64),
     )
 
@@ -103,12 +105,12 @@ def drift_in(
     sightings: dict[DriftedColumn, Sighting] = {}
 
     @functools.cache
-    def read_drift(row: int) -> tuple[Drift, bool]:
+    def read_drift(message_index: int) -> tuple[Drift, bool]:
         """Read a record in full. Return its drift, and whether its bytes show all names.
 
         A blank after a name hides the name from a search of the bytes.
         """
-        value: bytes = searched_records.values[row].as_py()
+        value: bytes = searched_records.values[message_index].as_py()
         images = _images_in(value, images_of)
         if images is None:
             return NO_DRIFT, True
@@ -126,9 +128,10 @@ def drift_in(
         groups |= (_name_counts(named_parts) - inner_names) % 256 << 8
     rows_by_group = _rows_by_group(groups, classes)
     mixed_groups = {
-        int(groups[row])
-        for row in searched_records.null_rows
-        if read_drift(row)[0] != read_drift(int(rows_by_group[int(groups[row])][0]))[0]
+        int(groups[message_index])
+        for message_index in searched_records.null_rows
+        if read_drift(message_index)[0]
+        != read_drift(int(rows_by_group[int(groups[message_index])][0]))[0]
     }
     for group, rows in rows_by_group.items():
         first, last = int(rows[0]), int(rows[-1])
@@ -136,8 +139,8 @@ def drift_in(
         if group not in mixed_groups and is_countable and drift == read_drift(last)[0]:
             add_sighting(sightings, drift, Sighting(len(rows), first))
             continue
-        for row in rows.tolist():
-            add_sighting(sightings, read_drift(row)[0], Sighting(1, row))
+        for message_index in rows.tolist():
+            add_sighting(sightings, read_drift(message_index)[0], Sighting(1, message_index))
     return sightings
 
 
@@ -163,10 +166,10 @@ def drift_by_hashes(
     ]
     if len(groups) > _GROUPS_MAX:  # such as of images that lack other columns each
         return drift_in(searched_records, columns=columns, images_of=images_of)
-    for row, count in groups:
-        images = _images_in(searched_records.values[row].as_py(), images_of)
+    for message_index, count in groups:
+        images = _images_in(searched_records.values[message_index].as_py(), images_of)
         if images is not None:
-            add_sighting(sightings, images.drift(columns), Sighting(count, row))
+            add_sighting(sightings, images.drift(columns), Sighting(count, message_index))
     return sightings
 
 
@@ -185,7 +188,8 @@ def _firsts_and_counts(drift_hashes: Int64s) -> tuple[Int64s, Int64s]:
 def _has_expected_names(named_parts: pa.Array, classes: Classes, inner_names: Int64s) -> bool:
     """Return whether the values have as many names as the first of each class predicts."""
     counts = np.bincount(classes, minlength=256)
-    expected_end_count, escaped_end_count = int(inner_names[classes != NO_CLASS].sum()), 0
+    expected_end_count = int(inner_names[classes != NO_CLASS].sum())
+    escaped_end_count = 0
     for class_number in np.flatnonzero(counts[1:]) + 1:
         first = int(np.argmax(classes == class_number))
         value = named_parts[first].as_py()

@@ -86,7 +86,7 @@ def _changes(
     dialect: Dialect, messages: pa.RecordBatch, table: DialectTable
 ) -> list[tuple[str, Change]]:
     changes = []
-    for row, message in enumerate(messages.select(["key", "value"]).to_pylist()):
+    for message_index, message in enumerate(messages.select(["key", "value"]).to_pylist()):
         if message["value"] is None:
             continue
         try:
@@ -94,5 +94,5 @@ def _changes(
         except UnreadableRecordError:
             continue
         if isinstance(change, Change):
-            changes.append((message_place(messages, row), change))
+            changes.append((message_place(messages, message_index), change))
     return changes

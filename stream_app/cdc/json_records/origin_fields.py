@@ -62,16 +62,16 @@ class FieldReader:
         )
 
     def _read_one_by_one(self, values: pa.Array, message_indices: Int32s) -> None:
-        for row, value in zip(message_indices.tolist(), values.to_pylist(), strict=True):
+        for message_index, value in zip(message_indices.tolist(), values.to_pylist(), strict=True):
             try:
                 document = load_document(value)
                 if document is None:
                     continue
                 columns = [_read_field(document, field) for field in self.fields]
             except UnreadableRecordError as problem:
-                self.unassigned_reasons[row] = str(problem)
+                self.unassigned_reasons[message_index] = str(problem)
             else:
-                self.parts.append((np.array([row], np.int32), columns))
+                self.parts.append((np.array([message_index], np.int32), columns))
 
     def times(self, count: int, times_of: TimesOfFields) -> pa.Array:
         """Return the time of each change at the source: timestamp in ms of UTC [count]."""

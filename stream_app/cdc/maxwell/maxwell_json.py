@@ -98,7 +98,8 @@ class MaxwellDialect(dialect.Dialect):
         database, name, message_type, data, old = messages.columns
         ops = ops_of(message_type, _OPS)
         is_update = ops == UPDATE
-        after, has_old = children_of(data), valid_of(old)
+        after = children_of(data)
+        has_old = valid_of(old)
         unreadable_indices: Sequence[int] = ()
         if messages.nulls is not None:
             nulls = messages.nulls["old"]

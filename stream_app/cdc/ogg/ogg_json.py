@@ -158,12 +158,12 @@ class OggDialect(dialect.Dialect):
         if messages.nulls is not None:  # where both images lack a column, others are compared
             omits_value &= _omitted_by_both(before_columns, after_columns, messages.nulls)
 
-        def after_of(document: Any, row: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        def after_of(document: Any, message_index: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
             before, after = document["before"], document["after"]
-            is_unclear[row] |= not self.reads_missing_as_null and _omits_values(
+            is_unclear[message_index] |= not self.reads_missing_as_null and _omits_values(
                 before, after, table
             )
-            yield row, after
+            yield message_index, after
 
         names = [reading.name for reading in table.readings]
         nulls, unreadable_indices = explicit_nulls(

@@ -78,7 +78,8 @@ def filter_changes(
     """
     if known_columns is KnownColumns.NEWEST:
         is_true = is_true | (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
-    is_kept, new_kinds = is_true.copy(), kinds.copy()
+    is_kept = is_true.copy()
+    new_kinds = kinds.copy()
     before = np.flatnonzero(is_pair)
     passes_before, passes_after = is_true[before], is_true[before + 1]
     new_kinds[before[passes_before & ~passes_after]] = RowKind.DELETE

@@ -77,10 +77,12 @@ def _non_insert_reason(row_kind: RowKind) -> str:
     return f"is {_OP_NAMES[row_kind]}, and the table has no primary key by which to find the row"
 
 
-def _non_insert_error(messages: pa.RecordBatch, row: int, row_kind: RowKind) -> WrongSourceError:
+def _non_insert_error(
+    messages: pa.RecordBatch, message_index: int, row_kind: RowKind
+) -> WrongSourceError:
     return WrongSourceError(
         f"the record {_non_insert_reason(row_kind)}",
-        where=message_place(messages, row),
+        where=message_place(messages, message_index),
         fix="give the table a key (primary-keys, for a new table); or quarantine such records "
         'with stream.non-insert-records = "quarantine"',
     )

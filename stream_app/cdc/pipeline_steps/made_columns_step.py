@@ -89,7 +89,8 @@ class _MadeColumnBuilder:
     """A builder of the made columns of a batch; it notes why messages are bad."""
 
     def __init__(self, step: MadeColumnsStep, changes: ChangeBatch) -> None:
-        self._step, self._changes = step, changes
+        self._step = step
+        self._changes = changes
         self._is_before = bools_of(pc.is_in(changes.rows.column(ROW_KIND), _BEFORE_KINDS))
         self._columns: dict[str, pa.Array] = {}
         self.reasons: dict[int, str] = {}
@@ -153,16 +154,16 @@ class _MadeColumnBuilder:
         self, has_failed: Bools, column: str, arguments: pa.Array, reason: str
     ) -> None:
         """Note why messages are bad; a loop over bad records, which are few."""
-        for row in np.flatnonzero(has_failed).tolist():
-            self._refuse(row, f"{column}: {_shown_value(arguments[row])} {reason}")
+        for row_index in np.flatnonzero(has_failed).tolist():
+            self._refuse(row_index, f"{column}: {_shown_value(arguments[row_index])} {reason}")
 
     def _refuse_nulls(self, is_absent: Bools, reason: str) -> None:
-        for row in np.flatnonzero(is_absent).tolist():
-            image = " in the before-image" if self._is_before[row] else ""
-            self._refuse(row, f"{reason}{image}")
+        for row_index in np.flatnonzero(is_absent).tolist():
+            image = " in the before-image" if self._is_before[row_index] else ""
+            self._refuse(row_index, f"{reason}{image}")
 
-    def _refuse(self, row: int, reason: str) -> None:
-        self.reasons.setdefault(int(self._changes.message_indices[row]), reason)
+    def _refuse(self, row_index: int, reason: str) -> None:
+        self.reasons.setdefault(int(self._changes.message_indices[row_index]), reason)
 
 
 def _shown_value(value: pa.Scalar) -> str:

@@ -85,7 +85,8 @@ class Images:
         """Return the same records as a stack: the before-images, followed by the after-images."""
         count = len(self.ops)
         image_indices = np.arange(count)
-        columns, after_start = self.after, 0
+        columns = self.after
+        after_start = 0
         if self.has_before.any():
             after_start = count
             columns = [

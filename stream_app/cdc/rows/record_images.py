@@ -122,14 +122,16 @@ def rows_of_records(
         for record_index in _cut_records(before_column, after_column, plan):
             cut_columns[record_index] = cut_columns.get(record_index, frozenset()) | {reading.name}
         is_omitted = unchanged_masks.get(reading.name)
-        for row, reason in _problems(reading, before_column, after_column, column, plan, rules):
-            if is_omitted is not None and is_omitted[row]:
+        for row_index, reason in _problems(
+            reading, before_column, after_column, column, plan, rules
+        ):
+            if is_omitted is not None and is_omitted[row_index]:
                 continue
-            record_index = int(plan.record_indices[row])
-            if not reason and _is_null_key(reading, records[record_index], plan, row):
+            record_index = int(plan.record_indices[row_index])
+            if not reason and _is_null_key(reading, records[record_index], plan, row_index):
                 continue
             reasons.setdefault(
-                record_index, reason or _absence(reading, records[record_index], plan, row)
+                record_index, reason or _absence(reading, records[record_index], plan, row_index)
             )
     rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged_masks)
     is_good = ~np.isin(plan.record_indices, list(reasons))
@@ -170,22 +172,29 @@ def _cast_column(
     """Cast a column of the images, by the kinds of JSON that its cells have."""
     cells = [None if image is None else image.get(reading.name) for image in images]
     wire_values_by_kind, problems = group_cells_by_kind(reading, cells)
-    misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
+    misfits = {
+        row_index: _misfit(reading, cells[row_index], reason)
+        for row_index, reason in problems.items()
+    }
     values = pa.nulls(len(cells), reading.arrow_type)
     cut_rows: set[int] = set()
     for json_kind, wire_values in wire_values_by_kind.items():
         part, has_failed = cast_alone(reading, json_kind, wire_values)
         values = pc.coalesce(values, part)
         cut_rows.update(_cut_rows(reading, json_kind, wire_values, rules))
-        for row in [] if has_failed is None else np.flatnonzero(has_failed).tolist():
-            misfits[row] = _misfit(
-                reading, cells[row], _misfit_reason(reading, json_kind, wire_values[row], rules)
+        for row_index in [] if has_failed is None else np.flatnonzero(has_failed).tolist():
+            misfits[row_index] = _misfit(
+                reading,
+                cells[row_index],
+                _misfit_reason(reading, json_kind, wire_values[row_index], rules),
             )
     if rules.cut_reaction is DriftReaction.QUARANTINE:
         reason = (
             f"has digits that the column cannot hold ({CUT_VALUES} = {rules.cut_reaction.value})"
         )
-        misfits = {row: _misfit(reading, cells[row], reason) for row in cut_rows} | misfits
+        misfits = {
+            row_index: _misfit(reading, cells[row_index], reason) for row_index in cut_rows
+        } | misfits
     return _ImageColumn(values, misfits, frozenset(cut_rows))
 
 
@@ -195,7 +204,7 @@ def _cut_rows(
     if rules.cut_reaction is DriftReaction.IGNORE or not may_cut(reading):
         return []
     is_cut = cut_digits(reading, json_kind, pa.array(wire_values, reading.wire_type(json_kind)))
-    return [] if is_cut is None else [int(row) for row in np.flatnonzero(is_cut)]
+    return [] if is_cut is None else [int(row_index) for row_index in np.flatnonzero(is_cut)]
 
 
 def _problems(
@@ -211,30 +220,32 @@ def _problems(
     is_required = reading.is_required and column.null_count > 0
     if not (before.misfits or after.misfits or is_required):
         return problems
-    for row, record_index in enumerate(plan.record_indices.tolist()):
+    for row_index, record_index in enumerate(plan.record_indices.tolist()):
         is_invented = rules.before_has_key_only and not reading.is_key
-        if plan.is_after[row]:
+        if plan.is_after[row_index]:
             reason = after.misfits.get(record_index)
         else:
             reason = None if is_invented else before.misfits.get(record_index)
         if reason:
-            problems.append((row, reason))
-        elif is_required and not column[row].is_valid:
-            problems.append((row, ""))
+            problems.append((row_index, reason))
+        elif is_required and not column[row_index].is_valid:
+            problems.append((row_index, ""))
     return problems
 
 
-def _is_null_key(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: int) -> bool:
+def _is_null_key(
+    reading: ColumnReading, record: RecordImages, plan: RowPlan, row_index: int
+) -> bool:
     """Return whether an image has a null that is part of a key; a missing value is not a key."""
-    image = record.after if plan.is_after[row] else record.before
+    image = record.after if plan.is_after[row_index] else record.before
     return reading.is_nullable_key and reading.name in (image or {})
 
 
-def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: int) -> str:
+def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row_index: int) -> str:
     role = "primary key column" if reading.is_key else "NOT NULL column"
-    image = record.after if plan.is_after[row] else record.before
+    image = record.after if plan.is_after[row_index] else record.before
     state = "null" if reading.name in (image or {}) else "missing"
-    suffix = "" if plan.is_after[row] else " in the before-image"
+    suffix = "" if plan.is_after[row_index] else " in the before-image"
     return f"{role} {reading.name!r} is {state}{suffix}"
 
 

@@ -134,7 +134,8 @@ def _nearest_type(
 def _database_type(
     parameters: Mapping[str, str], connector: str, options: MappingOptions
 ) -> DataType | None:
-    name, type_of = parameters.get(SOURCE_TYPE), _DATABASES.get(connector)
+    name = parameters.get(SOURCE_TYPE)
+    type_of = _DATABASES.get(connector)
     if name is None or type_of is None:
         return None
     # MySQL's ENUM and SET bring their labels in brackets.

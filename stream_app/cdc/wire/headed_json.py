@@ -135,7 +135,8 @@ class HeadedJsonFormat:
             yield results_in_batch(decoded_batch, message_indices.astype(np.int32))
 
     def _bad_batch(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
-        changes, bad_records = no_changes(self.schema), bad_records_with_reasons(messages, reasons)
+        changes = no_changes(self.schema)
+        bad_records = bad_records_with_reasons(messages, reasons)
         return DecodedBatch(changes=changes, bad_records=bad_records, skipped_count=0)
 
     def _format(

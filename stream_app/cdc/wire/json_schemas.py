@@ -84,7 +84,8 @@ class _SchemaNode:
 
     def resolve(self) -> tuple[_SchemaNode, bool]:
         """Return the schema behind references, and whether a choice allows null."""
-        node, nullable = self, False
+        node = self
+        nullable = False
         for _ in range(_LINKS_MAX):
             schema = node.schema
             if schema is True:

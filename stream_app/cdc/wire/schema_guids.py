@@ -49,7 +49,8 @@ def with_schema_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     guids, guid_index = np.unique(heads, axis=0, return_inverse=True)
     schema_numbers = _numbers_of_guids(guids, schemas)[guid_index.reshape(-1)]
     indices, schema_numbers = indices[schema_numbers >= 0], schema_numbers[schema_numbers >= 0]
-    starts, rewritten_data = offsets[:-1].copy(), data.copy()
+    starts = offsets[:-1].copy()
+    rewritten_data = data.copy()
     starts[indices] += _HEAD_BYTES - HEAD.size
     # A number is shorter than a GUID, so it takes the place of the GUID's last bytes.
     number_bytes = np.frombuffer(schema_numbers.astype(">u4").tobytes(), np.uint8).reshape(

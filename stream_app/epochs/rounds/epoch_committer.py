@@ -222,7 +222,8 @@ class EpochCommitter(Generic[MessagesT]):
 
         An older epoch is missing only if the table or the checkpoint is an older copy.
         """
-        log, lost_epoch = self.epoch_log, self.tables.epoch + 1
+        log = self.epoch_log
+        lost_epoch = self.tables.epoch + 1
         if log.can_reread and log.is_done(lost_epoch) and not log.is_done(lost_epoch + 1):
             messages = self.round_runner.runner.messages_between(
                 log.start_offsets(lost_epoch), log.end_offsets(lost_epoch)

@@ -147,7 +147,8 @@ class RoundCommitter(Generic[MessagesT]):
         Raises:
             BaseException: the error of a table, if it ends the job.
         """
-        pending_results, outdated_feeds = list[TableResult](), []
+        pending_results = list[TableResult]()
+        outdated_feeds = []
         for result in results:
             if self.tables.commits_idle_epochs or not result.table_output.is_empty:
                 pending_results.append(result)

@@ -157,7 +157,8 @@ class SourceTableCheck:
         """
         if not counts.record_counts and not counts.other_record_count:
             return False
-        source_tables, records = self._state_file.state.source_tables_of(), counts.record_counts
+        source_tables = self._state_file.state.source_tables_of()
+        records = counts.record_counts
         verdict = verdict_on(source_tables, records, counts.other_record_count)
         can_leave_out = any(source_filter.accepts(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):

@@ -159,7 +159,8 @@ class _PackedPlans(Mapping[int, TablePlan]):
     """The plans of an epoch in a task. A table's plan is unpacked at the table's first block."""
 
     def __init__(self, shelves: Mapping[int, bytes], epoch_values: _EpochValues) -> None:
-        self._shelves, self._epoch_values = shelves, epoch_values
+        self._shelves = shelves
+        self._epoch_values = epoch_values
         self._plans: dict[int, TablePlan] = {}
 
     def __len__(self) -> int:

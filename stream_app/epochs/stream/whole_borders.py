@@ -124,10 +124,8 @@ class WholeEpochCutter:
     def _cut(
         self, last_border: Border, newest_offsets: Offsets, *, is_forced: bool = False
     ) -> EpochCut:
-        newest_by_partition, earlier_progress = (
-            _offsets_by_partition(newest_offsets),
-            last_border.progress,
-        )
+        newest_by_partition = _offsets_by_partition(newest_offsets)
+        earlier_progress = last_border.progress
         cut = cut_epoch(
             self._pending_messages, newest_by_partition, earlier_progress, is_forced=is_forced
         )
@@ -156,7 +154,8 @@ class WholeEpochCutter:
         cut: EpochCut,
     ) -> Offsets:
         """End an epoch without a whole transaction: at its start for a while, then by force."""
-        now_s, last_border = self.clock.steady_seconds(), self._last_border(epoch)
+        now_s = self.clock.steady_seconds()
+        last_border = self._last_border(epoch)
         has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target_offsets)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
         if not cut.open_transactions or (has_topic and not cut.is_overtaken):

@@ -212,7 +212,8 @@ def _option_values(
         if not key.startswith(OPTION_PREFIXES):
             continue
         prefix = next(prefix for prefix in OPTION_PREFIXES if key.startswith(prefix))
-        option_name, target_fields = key.removeprefix(prefix), fields
+        option_name = key.removeprefix(prefix)
+        target_fields = fields
         if option_name.startswith("bucket."):
             if not bucket or not option_name.startswith(f"bucket.{bucket}."):
                 continue  # another bucket's
@@ -269,7 +270,8 @@ def _endpoint(text: str, *, has_tls: bool) -> str:
             is_url and re.fullmatch(r"[a-z0-9_.:-]+", host or "") is not None and parts.port != 0
         )
     except ValueError:
-        has_secret, is_url = "@" in url, False
+        has_secret = "@" in url
+        is_url = False
     if has_secret:
         raise UsageError(
             "s3.endpoint holds a user or a password, which every message would show",

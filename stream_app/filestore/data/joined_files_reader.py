@@ -73,7 +73,8 @@ class JoinedFilesReader:
             self._read_columns(group, files, RowType(tuple(columns)))
             for files, columns in by_files.items()
         ]
-        start, names = 0, reader.layout_schema.names
+        start = 0
+        names = reader.layout_schema.names
         for batches in _zip_batches(streams, group.row_count):
             by_name = {
                 name: values
@@ -143,7 +144,8 @@ class JoinedFilesReader:
             for start, end in blob_windows(sizes, reader.batch_rows_max):
                 window_owners, window_indices = owners[start:end], indices_in_files[start:end]
                 # Index 0 of the parts is null, for rows without a file: `order` points there.
-                parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - start, np.int64)
+                parts = [pa.nulls(1, pa.binary())]
+                order = np.zeros(end - start, np.int64)
                 for file_index in np.unique(window_owners[window_owners != _NONE]).tolist():
                     is_owned = window_owners == file_index
                     with reader.errors_at(self.bucket_files.path(files[file_index])):

@@ -159,7 +159,8 @@ class TagManager:
         """
         if not self.has_success_files:
             return
-        path, creation_time_ms = self._success_path(name), now_ms
+        path = self._success_path(name)
+        creation_time_ms = now_ms
         try:
             data = self.file_io.read_bytes(path)
             creation_time_ms = JsonObject.decode(data, file_kind="success file").integer(

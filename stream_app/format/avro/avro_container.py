@@ -139,7 +139,8 @@ def write_records(
         ValueError, TypeError: a record does not fit the schema.
     """
     container = AvroContainer(schema, codec)
-    digest, blocks = _digest_of(container.schema_text), []
+    digest = _digest_of(container.schema_text)
+    blocks = []
     for content, block in container.blocks(records):
         digest.update(content)
         blocks.append(block)
@@ -157,7 +158,8 @@ class AvroContainer:
 
     def __init__(self, schema: Any, codec: str) -> None:
         self.schema_text = orjson.dumps(_without_marks(schema))
-        self._schema, self._codec = schema, _CODEC_NAMES[codec]
+        self._schema = schema
+        self._codec = _CODEC_NAMES[codec]
         # The marker between blocks must only differ from the data. As a digest it is the same in
         # each file of a schema, so equal records make equal files.
         self._sync = hashlib.blake2b(self.schema_text, digest_size=_SYNC_BYTES).digest()
@@ -180,18 +182,21 @@ class AvroContainer:
         Raises:
             ValueError, TypeError: a record does not fit the schema.
         """
-        records_buffer, count = io.BytesIO(), 0
+        records_buffer = io.BytesIO()
+        count = 0
         for index, record in enumerate(records):
             fastavro.schemaless_writer(records_buffer, self._schema, record)
             count += 1
             if records_buffer.tell() >= _BLOCK_BYTES or index == len(records) - 1:
-                content, block_bytes = records_buffer.getvalue(), io.BytesIO()
+                content = records_buffer.getvalue()
+                block_bytes = io.BytesIO()
                 data = _COMPRESS[self._codec](content)
                 fastavro.schemaless_writer(
                     block_bytes, _BLOCK, {"count": count, "data": data, "sync": self._sync}
                 )
                 yield content, block_bytes.getvalue()
-                records_buffer, count = io.BytesIO(), 0
+                records_buffer = io.BytesIO()
+                count = 0
 
 
 def _digest_of(schema_text: bytes) -> hashlib.blake2b:

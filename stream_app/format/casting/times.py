@@ -28,7 +28,8 @@ def timestamp_to_timestamp(
     values: pa.Array, stored_type: DataType, target_type: DataType
 ) -> pa.Array:
     """Change the precision of timestamps, or add or remove their zone."""
-    ticks, unit = ticks_of(values), timestamp_unit(stored_type.precision)
+    ticks = ticks_of(values)
+    unit = timestamp_unit(stored_type.precision)
     if stored_type.root is not target_type.root:
         convert = to_instants if target_type.root is TypeRoot.TIMESTAMP_LTZ else to_local_times
         ticks = convert(ticks, unit)

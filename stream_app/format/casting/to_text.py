@@ -156,7 +156,8 @@ def time_to_text(values: pa.Array, stored_type: DataType, _: DataType) -> pa.Arr
 
 def timestamp_to_text(values: pa.Array, stored_type: DataType, _: DataType) -> pa.Array:
     """Print as ``yyyy-MM-dd HH:mm:ss``, with at least the precision's fractional digits."""
-    ticks, unit = ticks_of(values), timestamp_unit(stored_type.precision)
+    ticks = ticks_of(values)
+    unit = timestamp_unit(stored_type.precision)
     if stored_type.root is TypeRoot.TIMESTAMP_LTZ:
         ticks = to_local_times(ticks, unit)
     per_second = PER_SECOND[unit]

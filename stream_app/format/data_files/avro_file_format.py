@@ -162,7 +162,8 @@ class AvroFileFormat:
         self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Read the whole file into memory, and yield its columns block by block."""
-        read_row_count, fields = 0, request.fields
+        read_row_count = 0
+        fields = request.fields
         for records in record_blocks(source.read()):
             for batch in batch_pieces(_columns(records, fields), request.batch_rows_max):
                 yield read_row_count, batch

@@ -115,7 +115,8 @@ def _check_records(data: bytes, starts: Int64s, sizes: Int64s) -> None:
     """Refuse records whose magic, length or CRC differs from the file's index."""
     if len(data) != int(sizes.sum()):
         raise damaged_file_error("a file of BLOBs ends before its records")
-    data_bytes, ends = np.frombuffer(data, np.uint8), starts + sizes
+    data_bytes = np.frombuffer(data, np.uint8)
+    ends = starts + sizes
     heads = data_bytes[starts[:, None] + np.arange(_HEAD_BYTES)]
     listed_sizes = (
         data_bytes[(ends - _TAIL_BYTES)[:, None] + np.arange(8)].copy().view("<i8").ravel()
@@ -197,7 +198,8 @@ def blob_windows(sizes: Int64s, batch_rows_max: int) -> Iterator[tuple[int, int]
 
     A window has `batch_rows_max` rows at most, and about `BATCH_BYTES`; one row may be larger.
     """
-    ends, start = np.cumsum(sizes), 0
+    ends = np.cumsum(sizes)
+    start = 0
     while start < len(sizes):
         window_offset = int(ends[start]) - int(sizes[start])
         fitting_end = int(np.searchsorted(ends, window_offset + BATCH_BYTES, side="right"))

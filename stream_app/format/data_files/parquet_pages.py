@@ -158,7 +158,8 @@ class PagedGroupReader:
 
     def _has_small_condition(self, group: int) -> bool:
         """Return whether the condition's columns are a small part of the columns to read."""
-        metadata, schema = self._file.metadata.row_group(group), self._file.schema_arrow
+        metadata = self._file.metadata.row_group(group)
+        schema = self._file.schema_arrow
         widths = [_width(schema.field(name).type) for name in self._tested_names]
         if None not in widths:
             # All columns include the condition's, because decoding a few values twice costs little.
@@ -207,7 +208,8 @@ class PagedGroupReader:
     def _leaves(self) -> dict[str, int] | None:
         """The columns' numbers in the file; None if a column cannot be read by pages."""
         schema = self._file.metadata.schema
-        plain_schema, stored_schema = schema.to_arrow_schema(), self._file.schema_arrow
+        plain_schema = schema.to_arrow_schema()
+        stored_schema = self._file.schema_arrow
         leaves = {}
         for leaf in range(len(schema)):
             column = schema.column(leaf)
@@ -268,7 +270,8 @@ class PagedGroupReader:
         pages: ChunkPages,
     ) -> list[ColumnStats]:
         """Return the statistics of each page."""
-        footer, leaf = self._file.metadata, (self._leaves or {})[name]
+        footer = self._file.metadata
+        leaf = (self._leaves or {})[name]
         has_bounds = self._footer.orders_columns and has_usable_bounds(footer, leaf, data_type)
         if index_bytes is None or not has_bounds:
             return [UNKNOWN_STATS] * len(pages.starts)

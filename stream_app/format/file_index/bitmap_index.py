@@ -92,7 +92,8 @@ class _BitmapBuilder:
             _INT.pack(end - start) + _concatenate(entries, order[start:end])
             for start, end in pairwise(starts)
         ]
-        parts, offset = [_INT.pack(len(blocks))], 0
+        parts = [_INT.pack(len(blocks))]
+        offset = 0
         for start, block in zip(starts, blocks, strict=False):
             parts += [encoded_values[int(order[start])].as_py(), _INT.pack(offset)]
             offset += len(block)
@@ -180,7 +181,8 @@ class _BitmapReader:
             self._null_offset, byte_offset = self._read_int(byte_offset)
         if version == 1:
             for key, offset, end in self._read_entries(byte_offset, value_count, number_count=1):
-                self._offsets[key], byte_offset = offset, end
+                self._offsets[key] = offset
+                byte_offset = end
             self._bitmaps_start = byte_offset
             return
         byte_offset += _INT.size if has_null else 0

@@ -83,7 +83,8 @@ class ChunkedDictionary:
         )
         if version != _VERSION:
             raise ValueError(f"a dictionary of version {version}")
-        self._data, self._codec = data, codec
+        self._data = data
+        self._codec = codec
         head_start = byte_offset + 4 + head_length + offsets_length
         self._keys_start = head_start + heads_length
         self._chunks: list[_Chunk] = []
@@ -106,7 +107,8 @@ class ChunkedDictionary:
         return chunk.code + key_index, key_index < len(keys) and keys[key_index] == key
 
     def _later_keys(self, chunk: _Chunk) -> list[IndexKey]:
-        keys, byte_offset = [], self._keys_start + chunk.offset + chunk.offsets_length
+        keys = []
+        byte_offset = self._keys_start + chunk.offset + chunk.offsets_length
         for _ in range(chunk.count):  # a chunk has few values: 16 KB by default
             key, byte_offset = self._codec.read(self._data, byte_offset)
             keys.append(key)

@@ -41,7 +41,8 @@ def hash_order(hashes: npt.ArrayLike, *, is_computed: bool) -> npt.NDArray[np.in
     """
     signed_hashes = np.asarray(hashes, dtype=np.int64).astype(np.int32)
     unsigned_hashes = signed_hashes.view(np.uint32)
-    count, bin_count = len(unsigned_hashes), _BINS_MIN
+    count = len(unsigned_hashes)
+    bin_count = _BINS_MIN
     # `computeIfAbsent` enlarges the map before it adds a key, `put` afterwards.
     while (count - 1 if is_computed else count) > bin_count * 3 // 4:
         bin_count *= 2

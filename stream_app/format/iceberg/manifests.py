@@ -222,7 +222,8 @@ def _decode_records(data: bytes, decode: Callable[[dict[str, Any]], _T]) -> list
 def _entry(record: dict[str, Any]) -> IcebergEntry:
     """Return the entry of a manifest's Avro record; only a deletion vector has a `VectorPlace`."""
     data_file = record["data_file"]
-    offset, vector = data_file.get("content_offset"), None
+    offset = data_file.get("content_offset")
+    vector = None
     if offset is not None:
         vector = VectorPlace(
             data_file=data_file["referenced_data_file"],

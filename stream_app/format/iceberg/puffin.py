@@ -39,7 +39,8 @@ def puffin_of(index_file: bytes, vectors: Sequence[IcebergFile]) -> bytes:
     Raises:
         UnsupportedTableError: a vector has 32 bits, which Iceberg does not support.
     """
-    content, blobs = _MAGIC + index_file[len(FILE_HEADER) :], []
+    content = _MAGIC + index_file[len(FILE_HEADER) :]
+    blobs = []
     for file in vectors:
         vector = file.vector
         assert vector is not None, file

@@ -108,7 +108,8 @@ def windows(ranges: Sequence[RowRange], rows_max: int) -> Iterator[list[RowRange
         while part_start < end:
             if rows_left == 0:
                 yield window
-                window, rows_left = [], rows_max
+                window = []
+                rows_left = rows_max
             part_end = min(end, part_start + rows_left)
             window.append(RowRange(part_start, part_end))
             rows_left -= part_end - part_start

@@ -27,7 +27,8 @@ def md5_lanes(data: Bytes, offsets: Int64s) -> tuple[UInt64s, UInt64s]:
     Returns:
         uint64 [n] and uint64 [n].
     """
-    text, ends = data.tobytes(), offsets.tolist()
+    text = data.tobytes()
+    ends = offsets.tolist()
     digests = b"".join(
         hashlib.md5(text[start:end], usedforsecurity=False).digest()
         for start, end in itertools.pairwise(ends)

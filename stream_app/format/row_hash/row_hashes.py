@@ -68,7 +68,9 @@ def sum_of_changes(
     Args:
         changes: rows with `_VALUE_KIND`.
     """
-    total, update_before_count, update_after_count = NO_ROWS, 0, 0
+    total = NO_ROWS
+    update_before_count = 0
+    update_after_count = 0
     for batch in _pieces(changes):
         high, low = row_hashes(batch, columns)
         kinds = batch.column(VALUE_KIND).to_numpy()

@@ -42,7 +42,8 @@ class WantedKeys(Sequence[Any]):
 
     def __init__(self, batch: pa.RecordBatch, key_at: KeyAt, key_of: KeyOrder) -> None:
         self.batch = batch
-        self._key_at, self._key_of = key_at, key_of
+        self._key_at = key_at
+        self._key_of = key_of
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
@@ -58,9 +59,9 @@ class WantedKeys(Sequence[Any]):
             return WantedKeys(part, self._key_at, self._key_of)
         return self.key_at(self.batch, index)
 
-    def key_at(self, batch: pa.RecordBatch, row: int) -> Any:
+    def key_at(self, batch: pa.RecordBatch, row_index: int) -> Any:
         """Return the key in a row of a batch."""
-        return self._key_of(self._key_at(batch, row))
+        return self._key_of(self._key_at(batch, row_index))
 
 
 class LookupFileReader(Protocol):
@@ -165,7 +166,8 @@ class KeyLookup:
                     matched_batches.append(matched_rows)
         if not matched_batches:
             return np.empty(0, np.int64), self.layout.no_rows
-        candidates, key_indices = pa.concat_batches(matched_batches), np.concatenate(indices)
+        candidates = pa.concat_batches(matched_batches)
+        key_indices = np.concatenate(indices)
         order, is_last = merge_order(candidates, self.layout)
         newest_indices = order[is_last]
         return key_indices[newest_indices], rows_at(candidates, newest_indices)
@@ -173,7 +175,8 @@ class KeyLookup:
     def _join(self, indices: list[Int64s], row_batches: list[pa.RecordBatch]) -> RowsOfKeys:
         if not row_batches:
             return RowsOfKeys(np.empty(0, np.int64), self.layout.no_rows)
-        key_indices, rows = np.concatenate(indices), pa.concat_batches(row_batches)
+        key_indices = np.concatenate(indices)
+        rows = pa.concat_batches(row_batches)
         order = np.argsort(key_indices, kind="stable")
         return RowsOfKeys(key_indices[order], rows_at(rows, order))
 

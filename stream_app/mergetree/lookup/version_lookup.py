@@ -72,7 +72,8 @@ class VersionLookup:
                 key_indices, rows = rows_with_keys(nearby_keys.batch, batch, names)
                 indices.append(key_indices + file_range.start)
                 parts.append(rows_at(batch, rows))
-        key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)
+        key_indices = np.concatenate(indices)
+        rows = pa.concat_batches(parts)
         order, is_last = merge_order(rows, self.layout)
         newest_indices = order[is_last]
         live_rows = newest_indices[~retract_mask(rows_at(rows, newest_indices))]

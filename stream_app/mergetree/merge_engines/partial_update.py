@@ -92,7 +92,8 @@ class GroupedChanges:
     ) -> SegmentValues:
         """Return a column of a group, with one value for each segment."""
         if name in group.sequence or (aggregate is None and self.is_add.all()):
-            ops_of, aggregate = _ops_on_sequence_columns, None
+            ops_of = _ops_on_sequence_columns
+            aggregate = None
         else:
             ops_of = _ops_on_plain_columns if aggregate is None else _ops_on_aggregated_columns
         return fold_column(column, self._group_changes(group, ops_of), aggregate or _NEWEST_OR_NULL)

@@ -88,7 +88,8 @@ def restored_windows(
         yield restored_rows(MergeWindow(rows, None, is_last), layout, find)
         return
     ends = np.flatnonzero(is_last) + 1
-    start, part_row_count = 0, FIRST_ROWS
+    start = 0
+    part_row_count = FIRST_ROWS
     while start < rows.num_rows:
         end = int(ends[np.searchsorted(ends, min(start + part_row_count, rows.num_rows))])
         part = MergeWindow(rows.slice(start, end - start), None, is_last[start:end])
@@ -238,8 +239,10 @@ class _OmittedColumn:
         is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.row_indices]
         reasons: dict[int, str] = {}
         for mask, cause in ((has_no_row, _NO_ROW), (self.is_deleted, _DELETED), (is_null, _NULL)):
-            for row in self.row_indices[mask].tolist():  # few rows, because such records are bad
-                reasons.setdefault(row, _unchanged_reason(self.name, cause))
+            for row_index in self.row_indices[
+                mask
+            ].tolist():  # few rows, because such records are bad
+                reasons.setdefault(row_index, _unchanged_reason(self.name, cause))
         return values, reasons
 
 
@@ -252,6 +255,6 @@ def _refused_messages(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.Recor
     refused_rows = rows.select([MESSAGE_COLUMN, VALUE_KIND]).take(
         pa.array(sorted(reasons), pa.int64())
     )
-    texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
+    texts = pa.array([reasons[row_index] for row_index in sorted(reasons)], pa.string())
     columns = [refused_rows.column(MESSAGE_COLUMN), texts, refused_rows.column(VALUE_KIND)]
     return pa.RecordBatch.from_arrays(columns, [MESSAGE_COLUMN, REASON, VALUE_KIND])

@@ -223,7 +223,8 @@ def _is_confirmed(hidden_changes: RowsOfKeys, stored_rows: RowsOfKeys, rule: His
     """
     columns = rule.history_columns
     rows = pa.concat_batches([stored_rows.rows, hidden_changes.rows])
-    count, starts = stored_rows.rows.num_rows, _integers(rows.column(columns.valid_from))
+    count = stored_rows.rows.num_rows
+    starts = _integers(rows.column(columns.valid_from))
     key_indices = np.concatenate([stored_rows.key_indices, hidden_changes.key_indices])
     is_hidden = np.arange(len(key_indices)) >= count
     order = np.lexsort((is_hidden, starts, key_indices))

@@ -209,9 +209,11 @@ class Option(Generic[Value]):
         try:
             return self.value_of(text)
         except ValueError as problem:
-            reason, fix = str(problem), f"{self.key}: {self.meaning}"
+            reason = str(problem)
+            fix = f"{self.key}: {self.meaning}"
             if self.only:  # Paimon may have more values
-                reason, fix = "is not supported", f"use one of: {', '.join(self.only)}"
+                reason = "is not supported"
+                fix = f"use one of: {', '.join(self.only)}"
             raise UsageError(f"option {key!r}: {text!r} {reason}", fix=fix) from None
 
     def value_of(self, text: str) -> Value:

@@ -107,7 +107,8 @@ def option_differences(
 
 def _has_same_meaning(schema: TableSchema, key: str, value: str) -> bool:
     """Return whether a configured value has the meaning of the table's effective value."""
-    options, configured_options = schema.options, {key: value}
+    options = schema.options
+    configured_options = {key: value}
     if (option := option_named(key)) is BUCKET_KEY:
         return schema.bucket_keys == CoreOptions(configured_options).columns(BUCKET_KEY)
     if option is SEQUENCE_FIELD:

@@ -177,10 +177,8 @@ def _rename(
         old_origin, new_origin = _origin(old_name, database), _origin(new_name, database)
         moved_renames = tables.pop(old_origin, None)
         if ghost_of(old_origin.table) == new_origin.table:
-            table_renames, ghost_renames = (
-                tables_before.get(new_origin, SourceTableRenames()),
-                moved_renames,
-            )
+            table_renames = tables_before.get(new_origin, SourceTableRenames())
+            ghost_renames = moved_renames
             tables[new_origin] = (
                 replace(table_renames, is_partial=True)
                 if ghost_renames is None

@@ -81,16 +81,17 @@ def bucket_advice(
         partition_bytes_max = max(
             sum(size.byte_count for size in partition) for partition in partitions.values()
         )
-        option, new_value, current_value = (
-            "bucket",
-            max(1, -(-partition_bytes_max // FAIR_BYTES)),
-            bucket_count,
-        )
+        option = "bucket"
+        new_value = max(1, -(-partition_bytes_max // FAIR_BYTES))
+        current_value = bucket_count
     elif not is_large and partition_buckets_max <= width:
-        option, new_value, current_value = "dynamic-bucket.initial-buckets", 1, width
+        option = "dynamic-bucket.initial-buckets"
+        new_value = 1
+        current_value = width
     else:
         row_count = max(sum(size.row_count for size in sizes), 1)
-        option, current_value = "dynamic-bucket.target-row-num", target_row_count
+        option = "dynamic-bucket.target-row-num"
+        current_value = target_row_count
         new_value = max(_two_digits(FAIR_BYTES * row_count // max(total_bytes, 1)), _TARGET_MIN)
     # More buckets, or fewer keys per bucket, make buckets smaller, but do not remove a skew.
     shrinks = new_value > current_value if option == "bucket" else new_value < current_value

@@ -82,7 +82,8 @@ def earliest_needed_snapshot_id(recordings: Iterable[RecordingSnapshot], now_ms:
     because the jobs may never return. This machine's clock and the latest snapshot's time must both
     show that they have passed, because either may be ahead.
     """
-    needed_id, seen_users = None, set[str]()
+    needed_id = None
+    seen_users = set[str]()
     for index, recording in enumerate(recordings):
         snapshot, recorded_epochs = recording.snapshot, recording.recorded_epochs
         if index == 0:

@@ -110,7 +110,8 @@ class AdmittedSplits:
         Returns:
             The new state, and the number of accepted splits.
         """
-        limits, count = self.limits, 0
+        limits = self.limits
+        count = 0
         file_count, byte_count, row_count = self.file_count, self.byte_count, self.row_count
         for stream_split in splits:
             split = stream_split.split

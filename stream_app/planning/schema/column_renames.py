@@ -125,8 +125,10 @@ class _NameSearch:
         reaction: RenameReaction,
         can_alias: bool,
     ) -> None:
-        self._schema, self._table_renames = schema, table_renames
-        self._reaction, self._can_alias = reaction, can_alias
+        self._schema = schema
+        self._table_renames = table_renames
+        self._reaction = reaction
+        self._can_alias = can_alias
         self._names = {name.lower(): name for name in schema.fields.names}
         self._aliases = renamed_columns(schema)
         self._present = {name.lower() for renames in table_renames for name in renames.present}

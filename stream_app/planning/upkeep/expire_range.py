@@ -88,7 +88,8 @@ def snapshot_range(
     for snapshot_id in range(max(latest_id - retention.num_max + 1, start), end):
         next_time_ms = time_of(snapshot_id + 1)
         if next_time_ms is not None and older_than_ms <= next_time_ms:
-            end, kept_by = snapshot_id, "the time that is retained"
+            end = snapshot_id
+            kept_by = "the time that is retained"
             break
     return ExpireRange(start=start, end=max(start, end), kept_by=kept_by)
 
@@ -121,11 +122,13 @@ def changelog_range(
         start, latest_snapshot_id, retention, limit=limit, unread_id=unread_id
     )
     if end > ids[-1]:
-        end, kept_by = ids[-1], "the latest long-lived changelog stays"
+        end = ids[-1]
+        kept_by = "the latest long-lived changelog stays"
     for snapshot_id in range(max(latest_snapshot_id - retention.num_max + 1, start), end):
         commit_time_ms = time_of(snapshot_id)
         if commit_time_ms is not None and older_than_ms <= commit_time_ms:
-            end, kept_by = snapshot_id, "the time that is retained"
+            end = snapshot_id
+            kept_by = "the time that is retained"
             break
     return ExpireRange(start=start, end=max(start, end), kept_by=kept_by)
 

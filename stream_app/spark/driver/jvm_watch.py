@@ -134,7 +134,8 @@ class _Process:
     """A process of this machine, which need not be a child."""
 
     def __init__(self, pid: int, child: subprocess.Popen[bytes] | None) -> None:
-        self._pid, self._child = pid, child
+        self._pid = pid
+        self._child = child
         self._handle: int | None = None
         if hasattr(os, "pidfd_open"):
             with contextlib.suppress(OSError):  # an old kernel, or a sandbox, lacks the call

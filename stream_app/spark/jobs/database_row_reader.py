@@ -50,7 +50,8 @@ class RowQuery:
 
     def of_part(self, part: LoadPart) -> tuple[str, Sequence[int | str]]:
         """Return the query of a part's messages, and its parameters."""
-        conditions, values = [], list[int | str](self.parameters)
+        conditions = []
+        values = list[int | str](self.parameters)
         if part.key_before is not None:
             condition, key_values = self._greater_key_condition(part.key_before)
             conditions.append(condition)
@@ -69,7 +70,8 @@ class RowQuery:
         this bound.
         """
         pairs = list(zip(self.keys, self.literals, strict=True))
-        alternatives, values = [], list[int | str]()
+        alternatives = []
+        values = list[int | str]()
         for index, (column, literal) in enumerate(pairs):
             equalities = [f"{name} = {placeholder}" for name, placeholder in pairs[:index]]
             alternatives.append(f"({' and '.join([*equalities, f'{column} > {literal}'])})")

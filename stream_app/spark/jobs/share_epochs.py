@@ -92,7 +92,8 @@ class ShareEpochRunner(Generic[Share]):
         read, task_count = self.read, plan.settings.task_count
 
         def route(task_shares: Iterable[Share]) -> Iterator[Pair]:
-            batches, table_indices = CountedBatches(read(task_shares)), set[int]()
+            batches = CountedBatches(read(task_shares))
+            table_indices = set[int]()
             assigner = TaskAssigner(task_count)
             for block in route_in_task(batches, plan):
                 table_indices.add(block.table_index)

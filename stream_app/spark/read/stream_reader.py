@@ -150,11 +150,9 @@ class StreamReader(DataSourceStreamReader):
 
     def _keep_consumer_alive(self) -> None:
         """Keep the consumer of a waiting query alive."""
-        within_s, reported_s, now_s = (
-            self._offset_planner.refresh_within_s,
-            self._reported_at_s,
-            self._now(),
-        )
+        within_s = self._offset_planner.refresh_within_s
+        reported_s = self._reported_at_s
+        now_s = self._now()
         if within_s is not None and (reported_s is None or now_s - reported_s >= within_s):
             self._offset_planner.refresh_consumer()
             self._reported_at_s = now_s

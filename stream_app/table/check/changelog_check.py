@@ -129,7 +129,8 @@ class ChangelogCheck:
         """
         if self.changelog_replay.is_by_sequence_number:
             return rows
-        layout, merge_function = self._table.layout(), self._table.merge_function
+        layout = self._table.layout()
+        merge_function = self._table.merge_function
         return (
             merge_function.merge(window, layout, merges_single_rows=True)
             for window in merge_windows([rows], layout)

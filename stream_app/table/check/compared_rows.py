@@ -154,7 +154,8 @@ class RowsOnDisk:
 
     def rows(self, bucket_id: BucketId, *, keeps_deletes: bool = False) -> Iterator[pa.RecordBatch]:
         """See `ComparedRows.rows`; `keeps_deletes` also keeps keys whose newest row is a delete."""
-        scratch_table, files = self._scratch_table(), self._files[bucket_id]
+        scratch_table = self._scratch_table()
+        files = self._files[bucket_id]
         return merged_rows(
             scratch_table,
             scratch_table.bucket_files(*bucket_id),

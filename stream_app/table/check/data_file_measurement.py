@@ -147,7 +147,8 @@ class FileMeasurement:
 
     def _add_keys(self, batch: pa.RecordBatch) -> None:
         """Count deletes and unordered keys, and extend the ranges of keys and sequence numbers."""
-        schema, layout = self.table.schema, self.table.layout()
+        schema = self.table.schema
+        layout = self.table.layout()
         self.delete_count += int(np.count_nonzero(retract_mask(batch)))
         bounds = pc.min_max(batch.column(SEQUENCE_NUMBER)).as_py()
         low, high = bounds["min"], bounds["max"]

@@ -244,8 +244,8 @@ class DoubledKeySearch:
                     continue
                 if not count:
                     index = int((~is_last).argmax())
-                    row = index if window.order is None else int(window.order[index])
-                    values = window.batch.slice(row, 1).to_pylist()[0]
+                    row_index = index if window.order is None else int(window.order[index])
+                    values = window.batch.slice(row_index, 1).to_pylist()[0]
                     example = ", ".join(f"{name} = {values[name]}" for name in keys.names)
                 count += extra_rows
         return count, example

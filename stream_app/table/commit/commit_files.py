@@ -55,7 +55,8 @@ class NewestManifestCache:
 
     def note(self, delta_manifest_list: str, metas: list[ManifestFileMeta]) -> None:
         """Cache the manifests of the snapshot with this delta manifest list."""
-        self._delta_manifest_list, self._metas = delta_manifest_list, metas
+        self._delta_manifest_list = delta_manifest_list
+        self._metas = metas
 
     def manifests(self, table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """Return the manifests of a snapshot, oldest first; this writer's last are cached."""

@@ -124,7 +124,8 @@ class AutoPolicy:
 
     def text_of(self, bucket_id: BucketId) -> str | None:
         """Return a bucket's chosen rules and the reason; None if the table's options apply."""
-        choice, budget = self._choices.get(bucket_id), self.policy_bounds.budget
+        choice = self._choices.get(bucket_id)
+        budget = self.policy_bounds.budget
         if choice is None:
             return None
         advice = None if budget is None else budget.advice
@@ -132,7 +133,8 @@ class AutoPolicy:
 
     def fit(self, bucket_id: BucketId, manager: CompactManager) -> None:
         """Apply a bucket's rules to its manager, and choose new ones if its sizes changed."""
-        flushes, table_rules = self._flush_sizes.get(bucket_id), self._table_rules
+        flushes = self._flush_sizes.get(bucket_id)
+        table_rules = self._table_rules
         if not flushes or table_rules is None or not isinstance(manager.picker, MergeTreePicker):
             return
         levels = manager.levels

@@ -172,7 +172,8 @@ class _FileIndexTest:
     ) -> PossibleRows:
         match test:
             case tree.Compare(column, sign, value):
-                comparison, values = _COMPARISONS[sign], (value,)
+                comparison = _COMPARISONS[sign]
+                values = (value,)
             case tree.OneOf(column, values):
                 comparison = IndexComparison.ONE_OF
             case tree.IsNull(column):

@@ -261,7 +261,8 @@ class StreamScan:
 
     def _first_snapshot_since(self, time_ms: int) -> int:
         """Return the number of the first snapshot that is not older than a time."""
-        earliest_id, latest_id = earliest_changes_id(self.table), self.table.snapshots.latest_id()
+        earliest_id = earliest_changes_id(self.table)
+        latest_id = self.table.snapshots.latest_id()
         assert earliest_id is not None
         assert latest_id is not None
         snapshot_ids = range(earliest_id, latest_id + 1)

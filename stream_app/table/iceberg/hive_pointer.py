@@ -183,7 +183,8 @@ def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> Po
         UnsupportedTableError: the options name no metastore.
         UsageError: an address or ``hive-site.xml`` is wrong, or `thrift` is not installed.
     """
-    options, folder = table.options, METADATA_ICEBERG_HIVE_CONF_DIR
+    options = table.options
+    folder = METADATA_ICEBERG_HIVE_CONF_DIR
     catalog_options = {HIVE_CONF_DIR.key: options[folder]} if options[folder] else {}
     hive_options = with_hive_site(catalog_options, os.environ)
     check_supported(hive_options)

@@ -63,10 +63,12 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
         return None
     iceberg_files = IcebergFiles.of_table(table.file_io, table.location, table.options)
     if catalog_kind(table.options) is not None:
-        where, state = "the Iceberg catalog", PublishedCatalog(table, iceberg_files).state()
+        where = "the Iceberg catalog"
+        state = PublishedCatalog(table, iceberg_files).state()
         snapshot_id = None if state is None else state.snapshot_id
     else:
-        where, version = "Iceberg's metadata", iceberg_files.latest_version()
+        where = "Iceberg's metadata"
+        version = iceberg_files.latest_version()
         metadata = None if version is None else iceberg_files.read_version(version)
         snapshot_id = None if metadata is None else metadata.current_snapshot.snapshot_id
     latest_age_ms = max(0, table.clock.now_ms() - latest_snapshot.time_ms)

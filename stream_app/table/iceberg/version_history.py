@@ -43,7 +43,8 @@ class TaggedSnapshotReader:
         self, snapshots: Sequence[IcebergSnapshot]
     ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
         """Return the snapshots that Paimon still keeps, always with the last, and their tags."""
-        tags, latest_snapshot = self.read(), snapshots[-1]
+        tags = self.read()
+        latest_snapshot = snapshots[-1]
         earliest_id = self.table.snapshots.earliest_id() or latest_snapshot.snapshot_id
         retained_snapshots = (
             *kept_snapshots(snapshots[:-1], earliest_id, tags.values()),
@@ -126,10 +127,8 @@ def schemas_at(
     snapshots: Sequence[IcebergSnapshot],
 ) -> Mapping[int, Mapping[str, Any]]:
     """Return the snapshots' schemas; those of the previous version stay unchanged."""
-    published_schemas, schema_of = (
-        base_metadata.schemas if base_metadata else {},
-        table.known_schemas(),
-    )
+    published_schemas = base_metadata.schemas if base_metadata else {}
+    schema_of = table.known_schemas()
     return {
         schema_id: published_schemas[schema_id]
         if schema_id in published_schemas

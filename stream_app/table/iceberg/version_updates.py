@@ -75,7 +75,8 @@ class VersionUpdatePlanner:
         self, base_metadata: IcebergMetadata, snapshot: Snapshot
     ) -> VersionUpdate | None:
         """Return the update by the changes since `base_metadata`; None if changes are missing."""
-        scan, snapshots = FileStoreScan(self.table), self.table.snapshots
+        scan = FileStoreScan(self.table)
+        snapshots = self.table.snapshots
         try:
             ids_between = range(
                 base_metadata.current_snapshot.snapshot_id + 1, snapshot.snapshot_id

@@ -141,7 +141,8 @@ class TableState:
         self, append: Snapshot, changes: Sequence[BucketChange], source_end: str | None
     ) -> None:
         """Note that an APPEND snapshot has committed an epoch of this job with these changes."""
-        self.last_identifier, self.last_source_end = append.commit_identifier, source_end
+        self.last_identifier = append.commit_identifier
+        self.last_source_end = source_end
         if self.table.options[SEQUENCE_SNAPSHOT_ORDERING]:
             changes = number_changes(changes, append.snapshot_id)
         self.coordinator.add_new_files(change for change in changes if change.bucket != POSTPONED)
@@ -176,7 +177,8 @@ class TableState:
         except (FileNotFoundError, CorruptFileError):
             # Snapshots or their manifests have expired, so the whole state may be stale.
             self._read_live_files(latest_snapshot)
-            deltas, changed_buckets = [], self.coordinator.known_buckets()
+            deltas = []
+            changed_buckets = self.coordinator.known_buckets()
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot, _ in deltas):
             self.compaction_seen_at_s = self.table.clock.steady_seconds()
         self.constraints.follow_other_writers([entry for _, delta in deltas for entry in delta])

@@ -88,7 +88,8 @@ class WriteOnlyBound:
         if now_s - self._warned_at_s >= WARNING_EVERY_S or (
             is_waiting and not self._has_warned_of_wait
         ):
-            self._warned_at_s, self._has_warned_of_wait = now_s, is_waiting
+            self._warned_at_s = now_s
+            self._has_warned_of_wait = is_waiting
             _LOG.warning(
                 "a bucket has %d sorted runs; this job is write-only and %s: does another job "
                 "compact the table?",

@@ -263,9 +263,11 @@ def keys_of_files(
     return WantedKeys(rows_at(rows, order), partial(_key_at, table.schema.key_type), table.key_of)
 
 
-def _key_at(key_type: RowType, batch: pa.RecordBatch, row: int) -> bytes:
+def _key_at(key_type: RowType, batch: pa.RecordBatch, row_index: int) -> bytes:
     """Return a row's key as bytes."""
-    return serialize_arrow_row([batch.column(name) for name in key_type.names], key_type.types, row)
+    return serialize_arrow_row(
+        [batch.column(name) for name in key_type.names], key_type.types, row_index
+    )
 
 
 def check_lookup(table: FileStoreTable) -> None:

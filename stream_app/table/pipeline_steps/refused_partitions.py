@@ -117,10 +117,10 @@ class DatedPartitionStep:
         )
         return decoded_batch.with_bad_records(messages, reasons)
 
-    def _undated_partition(self, columns: Sequence[pa.Array], row: int) -> str | None:
+    def _undated_partition(self, columns: Sequence[pa.Array], row_index: int) -> str | None:
         """Return a row's partition as text if its values give no time; else None."""
         names, types = self.partition_type.names, self.partition_type.types
-        values = deserialize_row(serialize_arrow_row(columns, types, row), types)
+        values = deserialize_row(serialize_arrow_row(columns, types, row_index), types)
         texts = value_texts(values, self.partition_type)
         if self.time_reader.time_ms(names, texts) is not None:
             return None

@@ -334,9 +334,11 @@ def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
     """Return the wall-clock time that determines a snapshot's tag."""
     options = table.options
     if options[TAG_AUTOMATIC_CREATION] == "watermark":
-        time_ms, zone = snapshot.watermark, options[SINK_WATERMARK_TIME_ZONE]
+        time_ms = snapshot.watermark
+        zone = options[SINK_WATERMARK_TIME_ZONE]
     else:
-        time_ms, zone = snapshot.time_ms, options[SINK_PROCESS_TIME_ZONE]
+        time_ms = snapshot.time_ms
+        zone = options[SINK_PROCESS_TIME_ZONE]
     if time_ms is None:
         return SnapshotTime(snapshot.snapshot_id, None)
     return SnapshotTime(snapshot.snapshot_id, wall_clock_ms(time_ms, _zone(zone)))

@@ -36,12 +36,12 @@ def encode_documents(texts: pa.Array) -> Iterator[EncodedPart]:
     Args:
         texts: string [n] without nulls.
     """
-    row, offsets = 0, offsets_of(texts)
-    while row < len(texts):
-        limit = offsets[row] + _PART_BYTES
-        end = max(int(np.searchsorted(offsets, limit, side="right")) - 1, row + 1)
-        yield _encode_part(texts.slice(row, end - row))
-        row = end
+    row_index, offsets = 0, offsets_of(texts)
+    while row_index < len(texts):
+        limit = offsets[row_index] + _PART_BYTES
+        end = max(int(np.searchsorted(offsets, limit, side="right")) - 1, row_index + 1)
+        yield _encode_part(texts.slice(row_index, end - row_index))
+        row_index = end
 
 
 def _encode_part(column: pa.Array) -> EncodedPart:
@@ -104,28 +104,28 @@ def _encode_texts(
         positions: int64 [n + 1]; where each text begins, one byte after the previous text's end.
     """
     cursor, names = ends
-    for row in range(len(positions) - 2, -1, -1):
-        count = list_nodes(positions[row], positions[row + 1] - 1, nodes)
+    for row_index in range(len(positions) - 2, -1, -1):
+        count = list_nodes(positions[row_index], positions[row_index + 1] - 1, nodes)
         if count < 0:
             continue
         member_count = number_members(count, nodes, buffers)
         if member_count < 0:
             continue
-        start = put_value(count, cursor, row, nodes, buffers, doubles)
-        sizes[0, row] = cursor - start
+        start = put_value(count, cursor, row_index, nodes, buffers, doubles)
+        sizes[0, row_index] = cursor - start
         cursor = start
         start = put_metadata(member_count, names, nodes, buffers)
-        sizes[1, row] = names - start
+        sizes[1, row_index] = names - start
         names = start
     return cursor, names
 
 
 def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, has_failed: Bools) -> None:
     # The loop covers only the few numbers that have an exponent or more than 38 digits.
-    for position, text_address, size, row in doubles.T.tolist():
+    for position, text_address, size, row_index in doubles.T.tolist():
         start = text_address - int(texts.ctypes.data)
         value = np.float64(texts[start : start + size].tobytes())
-        has_failed[row] |= bool(np.isinf(value))
+        has_failed[row_index] |= bool(np.isinf(value))
         output_offset = position - int(out.ctypes.data)
         out[output_offset : output_offset + 8] = np.frombuffer(value.tobytes(), np.uint8)
 

@@ -39,7 +39,9 @@ class DoubleBuffers(NamedTuple):
 
 
 @compiled
-def put_number_text(position: int, size: int, cursor: int, row: int, doubles: DoubleBuffers) -> int:
+def put_number_text(
+    position: int, size: int, cursor: int, row_index: int, doubles: DoubleBuffers
+) -> int:
     """Write a number in front of the cursor; return where its bytes begin."""
     digits, scale, has_exponent = _measure(position, size)
     if not has_exponent and scale <= _LONG_DIGITS and digits <= _LONG_DIGITS:
@@ -58,7 +60,7 @@ def put_number_text(position: int, size: int, cursor: int, row: int, doubles: Do
     put_number(doubles.positions, count, cursor - 8)
     put_number(doubles.starts, count, position)
     put_number(doubles.sizes, count, size)
-    put_number(doubles.rows, count, row)
+    put_number(doubles.rows, count, row_index)
     put_number(doubles.double_count, 0, count + 1)
     put_byte(cursor - 9, 0, DOUBLE << 2)
     return cursor - 9

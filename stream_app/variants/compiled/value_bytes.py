@@ -38,7 +38,7 @@ from stream_app.variants.layout import (
 def put_value(
     count: int,
     cursor: int,
-    row: int,
+    row_index: int,
     nodes: NodeBuffers,
     buffers: MemberBuffers,
     doubles: DoubleBuffers,
@@ -58,7 +58,7 @@ def put_value(
         elif kind == NUMBERS:
             position = number_at(nodes.text_starts + 8 * node)
             size = number_at(nodes.sizes + 8 * node)
-            cursor = put_number_text(position, size, cursor, row, doubles)
+            cursor = put_number_text(position, size, cursor, row_index, doubles)
         else:
             cursor -= 1
             word = NULL if kind == NULLS else FALSE if kind == FALSES else TRUE

@@ -74,7 +74,10 @@ def test_a_job_in_the_middle_of_a_long_epoch(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize(("when", "after_s"), [("starting Spark", 2.0), ("following ", 1.0)])
+@pytest.mark.parametrize(
+    ("when", "after_s"),
+    [pytest.param("starting Spark", 2.0, marks=pytest.mark.variant), ("following ", 1.0)],
+)
 def test_a_compaction_that_follows(tmp_path: Path, when: str, after_s: float) -> None:
     table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     table.commit(("+I", {"k": 1, "v": "a"}))
@@ -104,7 +107,11 @@ def test_ctrl_c_ends_a_reader(large_table: str, tmp_path: Path, verb: str, after
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("when", "after_s"), [("starting a Kafka broker", 1.0), ("starting the job", 8.0)]
+    ("when", "after_s"),
+    [
+        pytest.param("starting a Kafka broker", 1.0, marks=pytest.mark.variant),
+        ("starting the job", 8.0),
+    ],
 )
 def test_ctrl_c_ends_the_demo_with_its_processes(tmp_path: Path, when: str, after_s: float) -> None:
     command = (sys.executable, "-P", "-m", "stream_app", "demo", "--records", "20000")

@@ -161,6 +161,7 @@ def test_only_the_first_question_waits_for_a_topic_that_is_gone(
     cluster.close()
 
 
+@pytest.mark.variant
 def test_no_broker_and_a_broker_that_comes_back(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"reported no offsets .*refused") as caught:
         asks(f"127.0.0.1:{a_free_port()}", "t").offsets_at(OffsetEnd.NEWEST)

@@ -122,7 +122,9 @@ def described(table: Struct) -> dict[str, Any]:
 
 
 @WITH_JAVA
-@pytest.mark.parametrize("all_properties", ["true", "false"])
+@pytest.mark.parametrize(
+    "all_properties", ["true", pytest.param("false", marks=pytest.mark.variant)]
+)
 def test_a_table_is_described_as_paimons_java_describes_it(
     metastore: HiveMetastore,
     options: dict[str, str],

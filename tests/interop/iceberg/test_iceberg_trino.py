@@ -113,7 +113,13 @@ def assert_same(trino: Trino, table: FileStoreTable) -> None:
     assert by_content(exact) == by_content(read_rows(table))
 
 
-@pytest.mark.parametrize("keys", [(), ("id",)], ids=["append", "highest level"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param((), id="append"),
+        pytest.param(("id",), id="highest level", marks=pytest.mark.variant),
+    ],
+)
 def test_epochs_alters_and_tags_are_seen(
     s3: S3Server, server: IcebergRest, trino: Trino, seed: int, keys: Sequence[str]
 ) -> None:

@@ -18,7 +18,7 @@ COSTLY_FOLDERS = ("tests/interop/", "tests/scenarios/", "tests/simulation/")
 def further_cases(items: Iterable[pytest.Item], seed: int) -> list[pytest.Item]:
     """Return the items that a short run leaves out of the lists of cases of costly tests.
 
-    Of three to five cases of one test a short run takes a half, of more a third. Seeds 0 to 5
+    Of three to five cases of one test a short run takes a third, of more a sixth. Seeds 0 to 5
     together take each case.
     """
     cases_by_test: dict[str, list[pytest.Item]] = {}
@@ -28,7 +28,7 @@ def further_cases(items: Iterable[pytest.Item], seed: int) -> list[pytest.Item]:
             cases_by_test.setdefault(test, []).append(item)
     left_out: list[pytest.Item] = []
     for cases in cases_by_test.values():
-        share = 1 if len(cases) < 3 else 2 if len(cases) < 6 else 3
+        share = 1 if len(cases) < 3 else 3 if len(cases) < 6 else 6
         ranking = sorted(cases, key=_checksum)
         left_out += [case for rank, case in enumerate(ranking) if rank % share != seed % share]
     return left_out

@@ -34,7 +34,9 @@ def compared_topics(
     Raises:
         UsageError: the configuration is wrong or belongs to another table, or a topic is misspelt.
     """
-    source_config, table_config, location = SourceConfig(), TableConfig(), table.location
+    source_config = SourceConfig()
+    table_config = TableConfig()
+    location = table.location
     if job_tables is None and args.source_kafka is None:
         return None, table_config
     if job_tables is not None:

@@ -271,7 +271,8 @@ def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> N
     Raises:
         UsageError: the snapshot has expired or, without `follow`, does not exist yet.
     """
-    snapshot_id, latest_id = start.snapshot_id, table.snapshots.latest_id()
+    snapshot_id = start.snapshot_id
+    latest_id = table.snapshots.latest_id()
     if not snapshot_id or latest_id is None:
         return
     if snapshot_id > latest_id and not follow:

@@ -79,7 +79,8 @@ def _print(site: Site, console: Console) -> None:
 
 
 def _watch(site: Site, console: Console, interval_s: float) -> None:
-    view, key = ListView(), None
+    view = ListView()
+    key = None
     with (
         pressed_keys(sys.stdin.fileno()) as wait,
         Live(console=console, screen=True, auto_refresh=False) as live,

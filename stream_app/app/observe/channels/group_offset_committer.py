@@ -116,5 +116,6 @@ class GroupOffsetCommitter(JobListener):
             self._connection = None
             self._has_work.set()
             return False
-        self._committed_offsets, self._error = offsets, None
+        self._committed_offsets = offsets
+        self._error = None
         return True

@@ -236,7 +236,8 @@ class LineageSender(JobListener):
             return
         with self._lock:
             event = self._event(RunState.RUNNING, self._run)
-            self._has_unsent_changes, self._sent_at_s = False, now_s
+            self._has_unsent_changes = False
+            self._sent_at_s = now_s
         self._sender.submit(event)
 
     def problem(self) -> JobWarning | None:

@@ -123,7 +123,8 @@ class _OpenEpoch:
 
     def add_table(self, now_ms: int, steady_s: float) -> None:
         self.table_count += 1
-        self.end_ms, self.reported_at_s = now_ms, steady_s
+        self.end_ms = now_ms
+        self.reported_at_s = steady_s
 
     def end(self) -> None:
         if not self.is_ended:
@@ -178,7 +179,8 @@ class EpochTracer(JobListener):
             if self._open_epoch is None or self._open_epoch.epoch != report.epoch:
                 self._end_open_epoch()
                 self._open_epoch = self._root_span(report)
-            open_epoch, now_ms = self._open_epoch, self.clock.now_ms()
+            open_epoch = self._open_epoch
+            now_ms = self.clock.now_ms()
             parent = trace.set_span_in_context(open_epoch.root)
             for span in commit_spans(table, report, now_ms):
                 self._add_span(span, parent)

@@ -57,13 +57,17 @@ class SignsOfLife:
 
     def take_due_line(self) -> str | None:
         """Return the line to log if one is due, or None."""
-        now_s, activity = self.clock.steady_seconds(), self._read_activity()
+        now_s = self.clock.steady_seconds()
+        activity = self._read_activity()
         if activity != self._current:
-            self._current, self._start_s, self._is_shown = activity, now_s, False
+            self._current = activity
+            self._start_s = now_s
+            self._is_shown = False
         is_due = now_s - self._last_line_at_s >= _QUIET_S
         if activity is None or not is_due or (self._is_shown and not activity.repeats):
             return None
-        self._last_line_at_s, self._is_shown = now_s, True
+        self._last_line_at_s = now_s
+        self._is_shown = True
         seconds = f": {now_s - self._start_s:.0f} s so far" if activity.repeats else ""
         return activity.text + seconds
 
@@ -85,7 +89,8 @@ class _LineWatch(logging.Handler):
 @contextmanager
 def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
     """Watch for silence within the block."""
-    signs, end_event = SignsOfLife(clock), threading.Event()
+    signs = SignsOfLife(clock)
+    end_event = threading.Event()
     signs.record_line()
     line_watch = _LineWatch(signs)
 

@@ -203,7 +203,8 @@ class Webhook(JobListener):
                 problem = f"HTTP status {error.code}"
                 is_refused = 300 <= error.code < 500 and error.code != _TOO_MANY_REQUESTS
             except (OSError, HTTPException, ValueError) as error:  # no answer, or no HTTP
-                problem, is_refused = str(getattr(error, "reason", error)), False
+                problem = str(getattr(error, "reason", error))
+                is_refused = False
             if is_refused or pause_s is None:
                 break
             self._end_event.wait(pause_s)  # an ending job tries again at once

@@ -56,7 +56,8 @@ def serving_metrics(
     try:
         listener = open_listener(address, port)
     except OSError as error:
-        where, fix = f"stream.metrics-address = {address}", "choose an address of this machine"
+        where = f"stream.metrics-address = {address}"
+        fix = "choose an address of this machine"
         if is_port_taken(error):
             where, fix = "", "end the program that has it (perhaps this job, still running)"
         raise UsageError(

@@ -169,7 +169,8 @@ class SourceMetrics:
 
     def state(self) -> SourceState:
         """Return the state of all tables."""
-        newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
+        newest_s = dict(self._newest_s)
+        looked_at_s = self._looked_at_s
         keys = {*newest_s, *self._held_tables} if self._knows_source else {*self._held_tables}
         return SourceState(
             staleness_s=self._greatest_age(newest_s, keys) if keys else None,
@@ -220,7 +221,8 @@ class SourceMetrics:
     def _greatest_age(
         self, newest_s: Mapping[SeriesKey, float], keys: Iterable[SeriesKey]
     ) -> float:
-        now_s, held_tables = self._now_s(), dict(self._held_tables)
+        now_s = self._now_s()
+        held_tables = dict(self._held_tables)
         complete_s = [
             max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in held_tables
         ]

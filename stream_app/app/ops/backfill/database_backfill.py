@@ -222,7 +222,8 @@ class _DifferingRows:
             self.source_side.definitions, self.source_side.key_digests, strict=True
         ):
             loaded_relation = loaded_database.relation(table.name, table.schema, definition)
-            relation, now_ms = str(loaded_relation), table.clock.now_ms()
+            relation = str(loaded_relation)
+            now_ms = table.clock.now_ms()
             part = LoadPart(name=table.name, table=table.location, relation=relation)
             for start in range(0, len(digests), _KEYS_MAX):
                 query = loaded_relation.row_query(

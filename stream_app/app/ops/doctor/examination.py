@@ -88,7 +88,8 @@ class Examination:
         yield "python", machine.package_observations
         job_tables, section = self.job_tables, self.job_tables.section
         has_folder = names_folder(job_tables.catalog)
-        cores, buffer_size = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
+        cores = os.cpu_count() or 1
+        buffer_size = CoreOptions(section.options)[WRITE_BUFFER_SIZE]
         memory = machine.machine_memory()
         yield (
             "memory",

@@ -108,7 +108,8 @@ def compare_sums(
         return SumComparison(total=total, differing_group_count=len(differing_groups))
     source_rows = group_by_key(source_side.rows(groups))  # step 2
     table_rows = group_by_key(table_side.rows(groups))
-    differing_keys, moving_keys = _differing_keys(table_rows, source_rows), set[bytes]()
+    differing_keys = _differing_keys(table_rows, source_rows)
+    moving_keys = set[bytes]()
     deadline_s = clock.steady_seconds() + wait_s
     while differing_keys and clock.steady_seconds() < deadline_s:  # step 3
         clock.sleep(_RETRY_INTERVAL_S)

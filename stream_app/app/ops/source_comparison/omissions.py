@@ -140,9 +140,9 @@ def _partition(kafka_partition: KafkaPartition) -> str:
     return "{}/{}".format(*kafka_partition)
 
 
-def _place(messages: pa.RecordBatch, row: int) -> tuple[str, int, int]:
+def _place(messages: pa.RecordBatch, row_index: int) -> tuple[str, int, int]:
     topic, partition_number, offset = (
-        messages.column(name)[row].as_py() for name in ("topic", "partition", "offset")
+        messages.column(name)[row_index].as_py() for name in ("topic", "partition", "offset")
     )
     return topic, partition_number, offset
 

@@ -60,7 +60,8 @@ class SourceReplay:
             source_check.table, source_config, table_config, source_filter
         )
         self._assigner = source_check.assigner
-        self._source_check, self._omissions = source_check, omissions
+        self._source_check = source_check
+        self._omissions = omissions
         self._buffer: list[pa.RecordBatch] = []
         self.count = self.buffered_row_count = 0
 
@@ -134,7 +135,8 @@ def table_end(table: FileStoreTable, source_config: SourceConfig) -> tuple[Snaps
     Compactions of other jobs after the newest epoch change no rows.
     """
     latest_snapshot = table.snapshots.latest()
-    epochs, names = newest_epochs(table.snapshots).values(), source_config.topic_names
+    epochs = newest_epochs(table.snapshots).values()
+    names = source_config.topic_names
     for epoch in sorted(epochs, key=lambda epoch: epoch.time_ms, reverse=True):
         ends = {
             (topic, int(partition_number)): int(end)

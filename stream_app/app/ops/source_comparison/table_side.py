@@ -97,7 +97,8 @@ def both_sides(
     """
     version_table, _ = at_version(other_table, version)
     other_fields = {field.name: field for field in version_table.schema.fields}
-    columns, left_out_columns = [], list[str]()
+    columns = []
+    left_out_columns = list[str]()
     for index, field in enumerate(table.schema.fields):
         other_field = other_fields.pop(field.name, None)
         if other_field is None or text_kind(other_field.data_type) != text_kind(field.data_type):

@@ -201,7 +201,7 @@ class SnapshotBar(Bar):
         is_expiring: whether the next expiry deletes the snapshot.
     """
 
-    snapshot: int
+    snapshot_id: int
     record_count: int
     kind: str
     labels: tuple[str, ...]
@@ -256,7 +256,7 @@ def snapshot_chart(
         bars.append(
             SnapshotBar(
                 **_bar_box(index, step, max(1.0, axis.height(record_count))),
-                snapshot=snapshot.snapshot_id,
+                snapshot_id=snapshot.snapshot_id,
                 record_count=record_count,
                 kind=snapshot.commit_kind.value.lower(),
                 title=_snapshot_title(snapshot, notes),

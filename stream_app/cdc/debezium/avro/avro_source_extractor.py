@@ -120,7 +120,8 @@ class AvroSourceExtractor:
                 parts.append((message_indices[slice_indices[timed_indices]], pa.array(times)))
                 # step 2: a loop over broken messages.
                 single_times = [
-                    schema.time_of(part[row].as_py()) for row in broken_indices.tolist()
+                    schema.time_of(part[message_index].as_py())
+                    for message_index in broken_indices.tolist()
                 ]
                 broken_messages = message_indices[slice_indices[broken_indices]]
                 parts.append((broken_messages, pa.array(single_times, pa.int64())))

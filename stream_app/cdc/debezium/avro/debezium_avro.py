@@ -315,7 +315,8 @@ class DebeziumAvro(DebeziumJson):
         keys = messages.column("key").cast(pa.binary())
         if keys.null_count == len(keys):
             return messages
-        key_objects, object_index = [b""], np.zeros(len(keys), np.int64)
+        key_objects = [b""]
+        object_index = np.zeros(len(keys), np.int64)
         for schema_number, indices in groups_by_value(schema_numbers_of(keys.fill_null(b""))):
             try:
                 fields = parse_schema(avro_text(self._registry, schema_number)).fields

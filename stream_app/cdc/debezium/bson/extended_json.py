@@ -127,7 +127,8 @@ def _date(value: Any) -> JsonNumber:
 def _raw_binary(value: Mapping[str, Any]) -> tuple[bytes, int]:
     """Return the bytes of a ``$binary``, and the number of its subtype."""
     content = value["$binary"]
-    data, subtype = content, value.get("$type")
+    data = content
+    subtype = value.get("$type")
     if isinstance(content, dict):
         data, subtype = content["base64"], content["subType"]
     return base64.b64decode(_string(data), validate=True), int(_string(subtype), 16)

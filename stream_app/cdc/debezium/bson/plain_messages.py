@@ -169,11 +169,13 @@ class _MessageRewriter:
         """Step 2: rewrite each of these messages."""
         keys = self.keys.take(pa.array(message_indices)).to_pylist()
         texts: dict[int, bytes] = {}
-        for row, value, key in zip(message_indices.tolist(), values.to_pylist(), keys, strict=True):
+        for message_index, value, key in zip(
+            message_indices.tolist(), values.to_pylist(), keys, strict=True
+        ):
             try:
-                texts[row] = _rewrite_one(value, key, self.typed_columns)
+                texts[message_index] = _rewrite_one(value, key, self.typed_columns)
             except UnreadableRecordError as problem:
-                self.unreadable_reasons[row] = str(problem)
+                self.unreadable_reasons[message_index] = str(problem)
         part = pa.array(list(texts.values()), pa.binary())
         self.parts.append((np.array(list(texts), np.int32), part))
 

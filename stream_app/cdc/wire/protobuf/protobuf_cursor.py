@@ -239,7 +239,8 @@ class _FieldValues:
     def put_bytes(self, indices: Int64s, starts: Int64s, lengths: Int64s) -> None:
         """Take texts or bytes."""
         self.is_present[indices] = True
-        self._starts[indices], self._lengths[indices] = starts, lengths
+        self._starts[indices] = starts
+        self._lengths[indices] = lengths
 
     def put_inner(self, indices: Int64s, values: AvroValues) -> None:
         """Take the values within wrappers, one of each."""

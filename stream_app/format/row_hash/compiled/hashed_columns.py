@@ -97,12 +97,12 @@ def _text_bytes_max(columns: Sequence[PlacedValues], count: int) -> int:
 def _hash(
     count: int, columns: TextColumns, texts: int, starts: int, digests: int, lanes: LaneBuffers
 ) -> None:
-    row = 0
-    while row < count:
-        first, cursor = row, texts
+    row_index = 0
+    while row_index < count:
+        first, cursor = row_index, texts
         put_number(starts, 0, cursor)
-        while row < count and cursor < texts + _PIECE_BYTES:
-            cursor = put_text(cursor, row, columns)
-            row += 1
-            put_number(starts, row - first, cursor)
-        put_digests(starts, row - first, digests + 16 * first, lanes)
+        while row_index < count and cursor < texts + _PIECE_BYTES:
+            cursor = put_text(cursor, row_index, columns)
+            row_index += 1
+            put_number(starts, row_index - first, cursor)
+        put_digests(starts, row_index - first, digests + 16 * first, lanes)

@@ -59,23 +59,23 @@ class TextColumns(NamedTuple):
 
 
 @compiled
-def put_text(start: int, row: int, columns: TextColumns) -> int:
+def put_text(start: int, row_index: int, columns: TextColumns) -> int:
     """Write the text of a row, padded to whole blocks; return the position after it."""
     cursor = start
     for column in range(columns.width):
         offset = 8 * column
         validity = number_at(columns.validity + offset)
         if validity:
-            bit = number_at(columns.firsts + offset) + row
+            bit = number_at(columns.firsts + offset) + row_index
             if not byte_at(validity + (bit >> 3)) >> (bit & 7) & 1:
                 continue
         put_number(cursor, 0, number_at(columns.prefixes + offset))
         cursor += number_at(columns.prefix_sizes + offset)
         kind, values = number_at(columns.kinds + offset), number_at(columns.values + offset)
         if kind == NUMBERS:
-            cursor = _put_integer(cursor, number_at(values + 8 * row))
+            cursor = _put_integer(cursor, number_at(values + 8 * row_index))
         else:
-            bounds = number_at(values + 4 * row)
+            bounds = number_at(values + 4 * row_index)
             source = bounds & 0xFFFFFFFF
             size = (bounds >> 32) - source
             if kind == TEXTS:

@@ -222,7 +222,8 @@ def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest:
     is_valid = valid_of(column) if column.null_count else None
     compare = pc.greater_equal if is_largest else pc.less_equal
     for all_segments, all_rows in changes.later_row_indices:
-        segments, rows = all_segments, all_rows
+        segments = all_segments
+        rows = all_rows
         if is_valid is not None:
             # A null loses to any value.
             best_is_valid, row_is_valid = is_valid[best[segments]], is_valid[rows]

@@ -64,7 +64,8 @@ class NestedColumn:
             owners: int64 [m], ascending; the array or map of each element.
         """
         bounds = np.searchsorted(owners, np.arange(count + 1))
-        arrow_type, offsets = self.column.type, pa.array(bounds, pa.int32())
+        arrow_type = self.column.type
+        offsets = pa.array(bounds, pa.int32())
         if pa.types.is_map(arrow_type):
             return pa.MapArray.from_arrays(offsets, *children, type=arrow_type)
         return pa.ListArray.from_arrays(offsets, *children, type=arrow_type)

@@ -184,7 +184,8 @@ def _containers_of(bitmap: BitMap) -> Iterator[_Container]:
         count, byte_offset = high + 1, 4 + (high + 8) // 8
         run_bits = int.from_bytes(data[4:byte_offset], "little")
     else:
-        count, byte_offset = struct.unpack_from("<I", data, 4)[0], 8
+        count = struct.unpack_from("<I", data, 4)[0]
+        byte_offset = 8
     heads = struct.unpack_from(f"<{2 * count}H", data, byte_offset)
     byte_offset += 4 * count
     if cookie != _RUN_COOKIE or count >= _NO_OFFSETS_BELOW:

@@ -134,7 +134,8 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
 
 
 def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
-    values, has_value = stored_numbers(column), None
+    values = stored_numbers(column)
+    has_value = None
     if column.null_count:
         is_valid = valid_of(column)
         values = fill_nulls(values, is_valid, _NEUTRAL)

@@ -194,7 +194,8 @@ def _function_problems(
 ) -> Iterator[str]:
     where = f"aggregate function of column {name!r}"
     if function in AGGREGATE_FUNCTIONS:  # see _unknown_functions
-        data_type, traits = columns.field(name).data_type, AGGREGATE_FUNCTIONS[function]
+        data_type = columns.field(name).data_type
+        traits = AGGREGATE_FUNCTIONS[function]
         if not traits.accepts(data_type):
             accepted_types = traits.accepted_types
             yield f"{where}: {function} takes {accepted_types}, and the column is {data_type}"

@@ -162,7 +162,8 @@ def _refused_nulls(
         name = column.name
         if name not in merged_columns or name in primary_keys or column.data_type.nullable:
             continue
-        aggregate, kinds = rules.aggregates.get(name), sent_kinds
+        aggregate = rules.aggregates.get(name)
+        kinds = sent_kinds
         if aggregate is None and _removes_row(rules, name):
             kinds -= {RowKind.DELETE}
         elif aggregate is not None and (

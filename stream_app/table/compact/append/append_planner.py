@@ -185,7 +185,8 @@ class AppendCompactPlanner:
 
     def _next_entries(self, planner_round: _Round) -> Iterator[ManifestEntry] | None:
         """Return the entries of the next snapshot; None if there is no further snapshot."""
-        snapshots, scan = self.table.snapshots, FileStoreScan(self.table)
+        snapshots = self.table.snapshots
+        scan = FileStoreScan(self.table)
         if self._next_id is None:
             latest_snapshot = snapshots.latest()
             if latest_snapshot is None:

@@ -55,7 +55,8 @@ class PlannerRunner:
         if starts_anew:
             failed_tasks = ()  # the planner finds these files like any others
         self.is_due = False
-        running_round, last_id = Future[AppendPlan](), self._last_id
+        running_round = Future[AppendPlan]()
+        last_id = self._last_id
 
         def plan() -> None:
             try:

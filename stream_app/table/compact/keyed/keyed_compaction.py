@@ -125,9 +125,11 @@ def _higher_level_lookup(
     table: FileStoreTable, request: CompactRequest, vectors: BucketVectors
 ) -> HigherLevelLookup:
     """Return the access to rows of higher levels, or only to their keys if these suffice."""
-    columns, system_columns = table.schema.fields, SYSTEM_COLUMNS
+    columns = table.schema.fields
+    system_columns = SYSTEM_COLUMNS
     if _needs_keys_only(table):
-        columns, system_columns = table.schema.key_type, frozenset()
+        columns = table.schema.key_type
+        system_columns = frozenset()
     bucket_id = request.bucket_id
     level0_files = [file for file in request.unit.files if file.level == 0]
     row_reader = LookupReader(

@@ -113,7 +113,7 @@ class Watched:
         """The snapshot, and what was asked of the file system."""
         self.files.operations.clear()
         facts = self.facts.facts(self.path)
-        return facts.snapshot, [operation for operation, _ in self.files.operations]
+        return facts.snapshot_id, [operation for operation, _ in self.files.operations]
 
 
 @pytest.fixture
