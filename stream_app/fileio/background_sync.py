@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
@@ -28,12 +28,13 @@ class BackgroundSync:
         self._syncs: list[Future[None]] = []
 
     def wait(self) -> None:
-        """Wait until all files of the task are synced.
+        """Wait until all files of the task are synced, or could not be.
 
         Raises:
             OSError: a file could not be synced.
         """
         syncs, self._syncs = self._syncs, []
+        wait(syncs)  # the abort after an error deletes files, which nobody may be syncing then
         for sync in syncs:
             sync.result()
 

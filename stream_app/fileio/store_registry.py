@@ -8,6 +8,7 @@ need:
 
 * Options: `model.options.store_options` declares them.
 * Packages: an extra in `pyproject.toml`.
+* Variables of its client with secrets: `app.config.settings` keeps their values out of logs.
 * Jars with which Spark accesses it: `HADOOP_SETS` in `app.launch.jar_sets`.
 
 `_UNSUPPORTED` explains the schemes that have no store. Remove the schemes of the new store there.

@@ -23,6 +23,7 @@ from stream_app.errors import (
     UnsupportedTableError,
     UsageError,
 )
+from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.store import OptionSource
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.filestore.versions.branch_folders import BRANCH_MARK, branch_path, table_and_branch
@@ -56,6 +57,15 @@ def open_file_store_table(
         StorageError: the file system cannot be reached, or refuses access.
     """
     path, file_io = file_io_of(branch_path(location), file_io_options, option_source)
+    return open_in_file_system(path, file_io, clock)
+
+
+def open_in_file_system(path: str, file_io: FileIO, clock: Clock | None = None) -> FileStoreTable:
+    """Open the table, or the branch, in the folder at a path of a file system.
+
+    Raises:
+        TableNotFoundError, StorageError: as `open_file_store_table`.
+    """
     with storage_errors(path):
         root, branch = table_and_branch(file_io, path)
         try:

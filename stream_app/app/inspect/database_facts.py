@@ -11,7 +11,7 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.clock import utc_text
 from stream_app.model.database_snapshot import DatabaseSnapshot
-from stream_app.table.api.paimon_database import PaimonDatabase
+from stream_app.table.api.paimon_database import open_database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,9 @@ def database_facts(job_tables: JobTables, checkpoint: JobFolder) -> DatabaseFact
     """
     if not job_tables.keeps_transactions:
         return None
-    snapshots = PaimonDatabase(job_tables.location.rstrip("/"), job_tables.file_system).snapshots()
+    snapshots = open_database(
+        job_tables.location, file_io_options=job_tables.file_system
+    ).snapshots()
     border = BorderLog(checkpoint).border(state_or_empty(checkpoint).epoch)
     doubt = "" if border is None or border.doubt is None else border.doubt.reason
     return DatabaseFacts(

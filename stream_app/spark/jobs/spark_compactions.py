@@ -43,7 +43,10 @@ _POOL_PROPERTY = "spark.scheduler.pool"
 OVERTAKEN_BY_A_RUN = 4
 """Number of requests that a bucket with one more sorted run may overtake."""
 SHARED_BYTES = 8 << 20
-"""Maximum number of bytes that the compactions of one job read; a task takes 0.15 s for them."""
+"""Maximum number of bytes that the compactions of one job rewrite, which take a task 0.15 s.
+
+Older rows that a compaction looks up are not counted.
+"""
 SHARED_MAX = 100
 """Maximum number of compactions that share one job."""
 DRIVER_BYTES = 1 << 20

@@ -13,11 +13,15 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.database_snapshot import DatabaseSnapshot
 from stream_app.model.near_names import known_names_text
-from stream_app.table.api.database_snapshots import DatabaseSnapshots, database_snapshots
-from stream_app.table.api.paimon_table import PaimonTable, Where, open_table
+from stream_app.table.api.database_snapshots import DatabaseSnapshots
+from stream_app.table.api.paimon_table import PaimonTable, Where
+from stream_app.table.opening import open_in_file_system
 from stream_app.table.storage_errors import storage_errors
+from stream_app.table.versions.read_refusals import warn_of_unknown
 
 DEFAULT_WAREHOUSE = "./warehouse"
 NEWEST = "newest"
@@ -36,7 +40,7 @@ class DatabaseAsOf:
 
     folder: str
     snapshot: DatabaseSnapshot
-    file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    file_io: FileIO = field(repr=False)
 
     @property
     def tables(self) -> list[str]:
@@ -86,8 +90,9 @@ class DatabaseAsOf:
                 if reason
                 else known_names_text(name, self.snapshot.tables),
             )
-        table = open_table(f"{self.folder}/{name}", file_io_options=self.file_io_options)
-        snapshots = table.table.snapshots
+        table = open_in_file_system(f"{self.folder}/{name}", self.file_io)
+        warn_of_unknown(table)
+        snapshots = table.snapshots
         try:
             is_same = snapshots.snapshot(version.snapshot).time_ms == version.time_ms
         except FileNotFoundError:
@@ -100,7 +105,7 @@ class DatabaseAsOf:
                 fix="choose a later one; snapshot.time-retained and snapshot.num-retained.min of "
                 "the tables keep snapshots longer",
             )
-        return table, version.snapshot
+        return PaimonTable(table), version.snapshot
 
 
 @dataclass(frozen=True)
@@ -112,11 +117,7 @@ class PaimonDatabase:
     """
 
     folder: str
-    file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def _files(self) -> DatabaseSnapshots:
-        return database_snapshots(self.folder, self.file_io_options)
+    file_io: FileIO = field(repr=False)
 
     def snapshots(self) -> list[DatabaseSnapshot]:
         """Return the database snapshots without expired snapshots of tables, the oldest first.
@@ -126,7 +127,7 @@ class PaimonDatabase:
             StorageError: the file system cannot be reached.
         """
         with storage_errors(self.folder):
-            snapshots = self._files.all()
+            snapshots = DatabaseSnapshots(self.folder, self.file_io).all()
             earliest_ids = {
                 name: self._earliest_id(name)
                 for name in {name for snapshot in snapshots for name in snapshot.tables}
@@ -147,7 +148,7 @@ class PaimonDatabase:
         snapshots = self.snapshots()
         for snapshot in reversed(snapshots):
             if transaction is None or snapshot.is_at(transaction):
-                return DatabaseAsOf(self.folder, snapshot, self.file_io_options)
+                return DatabaseAsOf(self.folder, snapshot, self.file_io)
         if not snapshots:
             raise UsageError(
                 "the database has no snapshot of all tables",
@@ -164,12 +165,11 @@ class PaimonDatabase:
         )
 
     def _earliest_id(self, name: str) -> int | None:
-        options = self.file_io_options
         try:
-            table = open_table(f"{self.folder}/{name}", file_io_options=options)
+            table = open_in_file_system(f"{self.folder}/{name}", self.file_io)
         except TableNotFoundError:
             return None
-        return table.table.snapshots.earliest_id()
+        return table.snapshots.earliest_id()
 
 
 def is_kept(snapshot: DatabaseSnapshot, earliest_ids: Mapping[str, int | None]) -> bool:
@@ -195,8 +195,11 @@ def open_database(
     Args:
         name: the database's folder, such as ``./warehouse/shop.db``, or its name in `warehouse`.
         file_io_options: the options of the file system, such as ``s3.endpoint``.
+
+    Raises:
+        UsageError, StorageError: as `file_io_of`.
     """
     text = os.fspath(name)
     is_folder = "/" in text or text.endswith(".db")
     location = text if is_folder else f"{warehouse.rstrip('/')}/{text}.db"
-    return PaimonDatabase(location.rstrip("/"), file_io_options or {})
+    return PaimonDatabase(*file_io_of(location.rstrip("/"), file_io_options))

@@ -140,6 +140,27 @@ def test_background_sync_waits_and_raises_the_failure(tmp_path: Path) -> None:
     files.close()
 
 
+class SlowDisk(LocalFileIO):
+    """A disk on which a sync takes as long as 200, and then leaves a mark."""
+
+    def sync(self, path: str) -> None:
+        for _ in range(200):
+            FILE_IO.sync(path)
+        Path(f"{path}.mark").touch()
+
+
+def test_after_a_failure_no_sync_goes_on(tmp_path: Path) -> None:
+    """The abort of a task deletes files, which nobody may be syncing then."""
+    files = BackgroundSync(SlowDisk())
+    path = str(tmp_path / "f")
+    FILE_IO.write_bytes(path, b"x")
+    files.sync(str(tmp_path / "absent"))
+    files.sync(path)
+    with pytest.raises(FileNotFoundError):
+        files.wait()
+    assert (tmp_path / "f.mark").exists()
+
+
 @pytest.mark.parametrize(
     ("location", "path"),
     [

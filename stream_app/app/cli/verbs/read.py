@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from stream_app.app.cli.arguments.parsed_texts import columns_argument
-from stream_app.app.cli.arguments.table import add_table, add_version, table_location, version_of
+from stream_app.app.cli.arguments.table import (
+    add_table,
+    add_version,
+    open_table_argument,
+    version_of,
+)
 from stream_app.app.cli.output.row_output import WRITERS, output
-from stream_app.app.config.settings import file_io_options
 from stream_app.errors import UsageError
 from stream_app.table.api.paimon_database import NEWEST, PaimonDatabase
-from stream_app.table.api.paimon_table import open_table
+from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import Version
 
 DESCRIPTION = "Print the rows of a table at a snapshot: the latest version of each key."
@@ -85,11 +88,11 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.format == "parquet" and args.out is None:
         raise UsageError("--format parquet writes a file, and needs its name", fix="add --out FILE")
-    location, options = table_location(args.table, os.environ), file_io_options(os.environ)
+    table = open_table_argument(args.table)
     version = version_of(args)
     if args.as_of_database is not None:
-        version = Version(snapshot=_table_as_of(location, args.as_of_database, options))
-    reader = open_table(location, file_io_options=options).read(
+        version = Version(snapshot=_snapshot_id_as_of(table, args.as_of_database))
+    reader = PaimonTable(table).read(
         columns=columns_argument(args.columns),
         where=args.where,
         **asdict(version),
@@ -102,10 +105,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _table_as_of(location: str, transaction: str, options: Mapping[str, str]) -> int:
-    """Return the table's snapshot at a transaction of its source."""
-    database, _, name = location.rstrip("/").rpartition("/")
-    as_of = PaimonDatabase(database, options).as_of(
+def _snapshot_id_as_of(table: FileStoreTable, transaction: str) -> int:
+    """Return the id of the table's snapshot at a transaction of its source."""
+    database_folder, _, name = table.location.rpartition("/")
+    as_of = PaimonDatabase(database_folder, table.file_io).as_of(
         transaction=None if transaction == NEWEST else transaction
     )
     return as_of.snapshot_of(name)
