@@ -335,7 +335,7 @@ def _measure(
             arrow_schema=arrow_schema(columns),
             primary_keys=("id",),
             options=dict(arm.options) | url,
-            keep_update_before=True,
+            keeps_update_before=True,
         ),
     )
     bad_records = decoder.decode(messages).bad_records

@@ -178,7 +178,7 @@ def plan_bytes(table: FileStoreTable) -> int:
         arrow_schema=arrow_schema(table.schema.fields),
         primary_keys=table.schema.primary_keys,
         options={},
-        keep_update_before=True,
+        keeps_update_before=True,
     )
     table_plan = TablePlan(table=table, pipeline=format_pipeline("debezium-json", setup))
     return len(

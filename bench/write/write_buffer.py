@@ -44,7 +44,7 @@ class Case:
     keys: int = 10**9
     value_bytes: int = 60
     changelog: bool = False
-    spillable: bool = True
+    may_spill: bool = True
     limit_share: float = 1.0
     """The share of the given limit; a share below 1 makes the rows spill."""
 
@@ -57,7 +57,7 @@ CASES = (
     Case("wide rows", value_bytes=2_000),
     Case("narrow rows", value_bytes=0),
     Case("changelog", changelog=True),
-    Case("no spill", spillable=False, limit_share=0.1),
+    Case("no spill", may_spill=False, limit_share=0.1),
     Case("spill", limit_share=0.1),
     Case("spill strings", key="STRING", limit_share=0.1),
     Case("spill changelog", changelog=True, limit_share=0.1),
@@ -151,7 +151,7 @@ def writer_of(
             layout=layout,
             memory_limit=limit,
             chunk_merge=None if case.changelog else engine,
-            spillable=case.spillable,
+            may_spill=case.may_spill,
         ),
         merge_function=engine,
         file_access=Sink(layout.schema, as_parquet),  # type: ignore[arg-type]

@@ -236,7 +236,7 @@ class FileStoreTable:
             ),
             key_names=schema.trimmed_primary_keys,
             sequence_fields=schema.sequence_fields,
-            sequence_descending=self.options[SEQUENCE_FIELD_SORT_ORDER] == "descending",
+            is_sequence_descending=self.options[SEQUENCE_FIELD_SORT_ORDER] == "descending",
             constant_names=frozenset(schema.partition_keys),
         )
 

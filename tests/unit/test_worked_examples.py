@@ -78,8 +78,8 @@ def test_the_order_of_keys() -> None:
     assert order.tolist() == [3, 1, 2, 0]
     assert last.tolist() == [False, True, False, True]
     batch = rows([5, 5, 7, 6])
-    assert key_order_violations(batch, ["k"], or_same=False).tolist() == [True, False, True]
-    assert key_order_violations(batch, ["k"], or_same=True).tolist() == [False, False, True]
+    assert key_order_violations(batch, ["k"], accepts_same=False).tolist() == [True, False, True]
+    assert key_order_violations(batch, ["k"], accepts_same=True).tolist() == [False, False, True]
 
 
 def test_keys_stay_whole() -> None:
@@ -188,7 +188,7 @@ def test_combined_joined_and_collected_values() -> None:
     assert isinstance(sums, pa.Array)
     assert sums.to_pylist() == [3, 4, None]
     texts = pa.array(["a,b", "b,c", "a", "a,d"])
-    distinct = ColumnAggregate(function="listagg", distinct=True)
+    distinct = ColumnAggregate(function="listagg", is_distinct=True)
     joined = join_texts(texts, SegmentChanges(np.arange(4), np.array([0, 2])), distinct)
     assert isinstance(joined, pa.Array)
     assert joined.to_pylist() == ["a,b,c", "a,d"]

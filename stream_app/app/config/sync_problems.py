@@ -206,7 +206,7 @@ def _option_problems(sync_config: SyncConfig) -> _Problems:
     rules = sync_config.table_rules
     wrong_options = list(_single_option_problems("sync.options", sync_config.options))
     yield from wrong_options
-    lacks_key = not (rules.primary_keys or rules.sync_primary_keys_from_source_schema)
+    lacks_key = not (rules.primary_keys or rules.copies_source_keys)
     shared_keys = rules.primary_keys or (() if lacks_key else (_SOURCE_KEY,))
     shared_problems = (
         set() if wrong_options else set(_certain_problems(shared_keys, (), sync_config.options, {}))

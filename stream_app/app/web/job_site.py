@@ -108,7 +108,7 @@ class JobSite(Site):
         self._cached_newest_time_ms = _CachedResult(
             lambda: self._status(None).newest_time_ms(), clock
         )
-        self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
+        self._facts = FactsCache(self._open, clock, is_of_job=True, counts_runs=self._counts_runs)
         self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
             shown_job.job_tables.source.source_extractor.find_origins,

@@ -125,13 +125,13 @@ def _is_digit(data: Bytes) -> Bools:
 
 
 def parse_objects(
-    values: pa.Array, schema: pa.Schema, *, strict: bool = False
+    values: pa.Array, schema: pa.Schema, *, is_strict: bool = False
 ) -> list[pa.Array] | None:
     """Parse one object per value; fields that `schema` does not name are ignored.
 
     Args:
         values: binary [n] without nulls, each `looks_like_object`.
-        strict: whether objects with such fields fail to parse.
+        is_strict: whether objects with such fields fail to parse.
 
     Returns:
         A column for each field of `schema`, null where the object has null or lacks the field. None
@@ -148,7 +148,7 @@ def parse_objects(
             read_options=pj.ReadOptions(use_threads=False, block_size=lines.size + 1),
             parse_options=pj.ParseOptions(
                 explicit_schema=schema,
-                unexpected_field_behavior="error" if strict else "ignore",
+                unexpected_field_behavior="error" if is_strict else "ignore",
             ),
         ) as reader:
             table = reader.read_all()

@@ -298,7 +298,7 @@ class RoundCommitter(Generic[MessagesT]):
             bucket_count=len(table_output.changes),
             file_count=len(files),
             byte_count=sum(file.file_size for file in files),
-            in_driver=table_output.in_driver,
+            ran_in_driver=table_output.ran_in_driver,
             durations=replace(self.durations, commit_s=self.clock.steady_seconds() - start_s),
             start_ms=self.decoded_epoch.start_ms,
             snapshots=commit_result.snapshots,

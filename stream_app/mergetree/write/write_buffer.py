@@ -43,7 +43,7 @@ class SortBufferWriteBuffer:
         memory_limit: the maximum bytes of Arrow memory of the buffered rows
             (``write-buffer-size``).
         chunk_merge: merges each chunk when it is sorted; None if a changelog needs all rows.
-        spillable: whether to spill (``write-buffer-spillable``).
+        may_spill: whether to spill (``write-buffer-spillable``).
         spill_limit: the maximum bytes on local disk; None: no limit.
         spill_parent: the folder for spill files; None: the system's.
     """
@@ -51,7 +51,7 @@ class SortBufferWriteBuffer:
     layout: KeyValueLayout
     memory_limit: int
     chunk_merge: MergeFunction | None
-    spillable: bool = True
+    may_spill: bool = True
     spill_limit: int | None = None
     spill_parent: str | None = None
     _gathered_batches: list[pa.RecordBatch] = field(init=False, default_factory=list)
@@ -162,7 +162,7 @@ class SortBufferWriteBuffer:
         return max(1, self.memory_limit // PIECES_PER_BUFFER)
 
     def _may_spill(self) -> bool:
-        return self.spillable and self._spilled_runs.has_room(self._chunk_bytes)
+        return self.may_spill and self._spilled_runs.has_room(self._chunk_bytes)
 
     def _end_chunk(self) -> None:
         chunk = self._sort(self._take_gathered())

@@ -37,11 +37,11 @@ def visibility_of(options: CoreOptions, *, merges_by_key: bool) -> Visibility:
     """Return the visible levels of a table."""
     if not merges_by_key:
         return Visibility.ANY_LEVEL
-    if options.producer.by_full_compaction:
+    if options.producer.writes_on_full_compaction:
         return Visibility.HIGHEST_LEVEL
     return (
         Visibility.ABOVE_LEVEL_0
-        if options.hides_level0 or options.producer.by_lookup
+        if options.hides_level0 or options.producer.writes_by_lookup
         else Visibility.ANY_LEVEL
     )
 

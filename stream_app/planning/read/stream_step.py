@@ -176,6 +176,6 @@ def min_full_level(producer: ProducerTraits, num_levels: int) -> int:
 
     Source: Paimon `table/source/DataTableStreamScan.java#tryFirstPlan`.
     """
-    if producer.by_lookup:
+    if producer.writes_by_lookup:
         return 1
-    return num_levels - 1 if producer.by_full_compaction else 0
+    return num_levels - 1 if producer.writes_on_full_compaction else 0

@@ -115,7 +115,7 @@ class VersionScan:
 
     def with_filter(self, row_filter: RowFilter) -> TableScan | None:
         """See `TableScan.with_filter`. It also skips manifests, files and row groups."""
-        return None if self.row_form.in_lists else replace(self, row_filter=row_filter)
+        return None if self.row_form.shows_lists else replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
         """Return the splits of the version."""

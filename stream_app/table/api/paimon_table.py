@@ -228,9 +228,9 @@ class PaimonTable(ChangeableTable):
         settings = FollowSettings(
             start=chosen_start,
             end=end,
-            follow=follow,
+            follows=follow,
             consumer_id=consumer_id or table.options[CONSUMER_ID] or None,
-            ignore_progress=ignore_progress,
+            ignores_progress=ignore_progress,
             poll_seconds=poll_seconds,
         )
         stream_read = StreamRead(table, chosen_columns(columns), _filter(where, table))

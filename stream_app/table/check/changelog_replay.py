@@ -243,7 +243,7 @@ def _reason_unrecorded(
     if name is not None:
         is_lost = not table.file_io.exists(table.paths.manifest(name))
     elif (
-        producer.by_flush
+        producer.writes_on_flush
         and snapshot.commit_kind is CommitKind.APPEND
         and not table.kind_traits.postpones  # the move out of bucket-postpone writes the changelog
     ):

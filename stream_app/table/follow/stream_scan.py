@@ -246,7 +246,7 @@ class StreamScan:
 
     def _newest_full_compaction(self, earliest_id: int, latest_id: int) -> int:
         commit_count = self.table.options[FULL_COMPACTION_DELTA_COMMITS]
-        if self.table.options.producer.by_full_compaction and commit_count is None:
+        if self.table.options.producer.writes_on_full_compaction and commit_count is None:
             commit_count = 1
         for snapshot in self.table.snapshots.backwards(down_to=earliest_id):
             identifier = snapshot.commit_identifier

@@ -231,7 +231,7 @@ class StreamTableCommit:
     def commit_idle(self, wait_s: float = 0.0) -> Snapshot | None:
         """Publish the finished compactions if they have gathered, and begin due ones."""
         snapshot = self.publish_finished() if self._searcher.advance_gathering(wait_s) else None
-        self._searcher.compact_if_due(at_once=snapshot is not None)
+        self._searcher.compact_if_due(skips_wait=snapshot is not None)
         return snapshot
 
     def publish_finished(self) -> Snapshot | None:

@@ -65,7 +65,7 @@ def _bucket_writer(
             chunk_merge=merge_function
             if merge_function.merges_in_parts and not options.flushes_changelog
             else None,
-            spillable=options[WRITE_BUFFER_SPILLABLE],
+            may_spill=options[WRITE_BUFFER_SPILLABLE],
             spill_limit=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
             spill_parent=None,
         ),

@@ -113,7 +113,7 @@ class ExpireChangelogs:
         protected_versions = protected_versions_of(self.table)
         collector = FileCollector(ManifestCache(self.table))
         start, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
-        tagged_snapshots = protected_versions.of_range(start, end, and_next=True)
+        tagged_snapshots = protected_versions.of_range(start, end, includes_next=True)
         collector.keep_metadata_of([earliest_snapshot, *tagged_snapshots])
         collector.keep_metadata_of(next_changelogs, may_be_gone=True)
         collector.keep_files_of_others(protected_versions, self._cache)

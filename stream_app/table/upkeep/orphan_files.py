@@ -185,7 +185,7 @@ def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
     version_count = 0
     for root in roots:
         for version in versions_below(table.file_io, root):
-            name_collector.add(version, of_branch=root != table.location)
+            name_collector.add(version, is_of_branch=root != table.location)
             version_count += 1
     if iceberg is not None:
         name_collector.names |= iceberg.used_names({candidate.name for candidate in iceberg_files})
@@ -224,14 +224,14 @@ class _UsedNameCollector:
         self._table = table
         self._restored_snapshot = snapshot_restored_from_tag(named_versions(table))
 
-    def add(self, version: NamedVersion, *, of_branch: bool) -> None:
+    def add(self, version: NamedVersion, *, is_of_branch: bool) -> None:
         """Add all names that a version uses, unless the version has expired meanwhile.
 
         Args:
-            of_branch: whether the version is a branch's, and not the main branch's.
+            is_of_branch: whether the version is a branch's, and not the main branch's.
         """
         try:
-            self._add_version(version, of_branch=of_branch)
+            self._add_version(version, is_of_branch=is_of_branch)
         except CorruptFileError as error:
             if not self._table.file_io.exists(version.path):
                 return
@@ -244,7 +244,7 @@ class _UsedNameCollector:
                 "back or delete the tag",
             ) from error
 
-    def _add_version(self, version: NamedVersion, *, of_branch: bool) -> None:
+    def _add_version(self, version: NamedVersion, *, is_of_branch: bool) -> None:
         snapshot = version.snapshot
         if snapshot is None:
             raise CorruptFileError(version.problem, where=version.path)
@@ -252,7 +252,7 @@ class _UsedNameCollector:
         # expiry of the main table also deletes changelogs that a branch began with.
         is_partial = version.kind is VersionKind.CHANGELOG
         may_lack_changelog = (
-            version.kind is VersionKind.TAG or of_branch or snapshot == self._restored_snapshot
+            version.kind is VersionKind.TAG or is_of_branch or snapshot == self._restored_snapshot
         )
         self._add_list(snapshot.base_manifest_list, may_be_gone=is_partial)
         self._add_list(snapshot.delta_manifest_list, may_be_gone=is_partial)

@@ -235,7 +235,7 @@ def test_files_are_read_by_offset_whatever_their_order(
         random.shuffle(lines)
         (folder / f"{number}.jsonl").write_text("".join(lines), encoding="utf-8")
     (folder / "other.txt").write_text("not read")
-    plan = a_plan(tasks=3, sort_messages=True)
+    plan = a_plan(tasks=3, sorts_messages=True)
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "37")
     collected = Collected(plan)

@@ -54,7 +54,7 @@ def decoded(location: str, *payloads: dict[str, Any]) -> list[Change]:
     schema = open_file_store_table(location).schema
     decode = format_pipeline("debezium-json", FormatSetup(
         columns=schema.fields, arrow_schema=arrow_schema(schema.fields),
-        primary_keys=schema.primary_keys, options={}, keep_update_before=False,
+        primary_keys=schema.primary_keys, options={}, keeps_update_before=False,
     )).with_steps({StepPlace.DEFAULTS: defaults_step(schema.fields)})  # fmt: skip
     messages = [
         {"topic": "t", "partition": 0, "offset": n, "value": json.dumps(payload).encode()}

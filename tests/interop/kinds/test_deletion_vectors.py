@@ -247,7 +247,7 @@ def delete_rows(
     """Deletes rows as an OVERWRITE of ours; their keys."""
     for entry, rows in places.items():
         live = table.manifests.read_index_manifest(latest_of(table).index_manifest)
-        vector = DeletionVector.of_positions(rows, bitmap64=is_64)
+        vector = DeletionVector.of_positions(rows, has_64_bits=is_64)
         bucket = entry.bucket_id
         changes = index_changes(table, live, bucket, deleted_rows={entry.file.file_name: vector})
         publish(table, CommitKind.OVERWRITE, changes)

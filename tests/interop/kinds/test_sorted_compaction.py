@@ -68,7 +68,7 @@ def sorted_by(table: FileStoreTable, order: RowOrder, *partitions: str) -> list[
         table=table,
         partition_filter=partition_filter,
         is_full=True,
-        follow=False,
+        follows=False,
         spark_settings={},
         row_order=order,
     )

@@ -38,7 +38,7 @@ def write_rows(table: FileStoreTable, first: int) -> BucketChange:
 def marked(table: FileStoreTable, change: BucketChange, *rows: int) -> list[IndexManifestEntry]:
     """A new index file by which rows of the change's data file are deleted."""
     vectors = {change.added_files[0].file_name: DeletionVector.of_positions(rows)}
-    return table.deletion_vector_files.write(*change.bucket_id, vectors, in_one_file=True)
+    return table.deletion_vector_files.write(*change.bucket_id, vectors, shares_file=True)
 
 
 def committer(table: FileStoreTable, user: str = "one") -> FileStoreCommit:

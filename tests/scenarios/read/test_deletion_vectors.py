@@ -32,7 +32,7 @@ IN_A = BucketId(serialize_row(["a"], COLUMNS.types[1:]), 0)
 IN_B = BucketId(serialize_row(["b"], COLUMNS.types[1:]), 0)
 ROWS = DeletionVector.of_positions([0, 5])
 OTHER_ROWS = DeletionVector.of_positions([7])
-FAR_ROWS = DeletionVector.of_positions([2**33], bitmap64=True)
+FAR_ROWS = DeletionVector.of_positions([2**33], has_64_bits=True)
 
 
 def an_append_table(folder: Path, **options: str) -> FileStoreTable:

@@ -113,7 +113,7 @@ class Follower:
         self.changes = {n: rows for n, rows in self.changes.items() if next_id and n < next_id}
         how = FollowSettings(
             start=a_start(self.table, self.mode),
-            follow=True,
+            follows=True,
             consumer_id=self.mode,
             poll_seconds=0.01,
         )

@@ -140,7 +140,7 @@ def _pipeline_of(table: FileStoreTable) -> Pipeline:
             arrow_schema=arrow_schema(schema.fields),
             primary_keys=schema.primary_keys,
             options={},
-            keep_update_before=schema.core_options.writes_changelog,
+            keeps_update_before=schema.core_options.writes_changelog,
             traits=TableTraits(restored_columns=frozenset(("body", "n"))),
         ),
     )

@@ -90,7 +90,7 @@ SHAPES = (
         "string, newest by falling ts, n",
         "k STRING NOT NULL",
         singles(TEXTS),
-        {"sequence_fields": ("ts", "n"), "sequence_descending": True},
+        {"sequence_fields": ("ts", "n"), "is_sequence_descending": True},
     ),
 )
 
@@ -135,7 +135,7 @@ def key_in(shape: Shape) -> Callable[[Row], tuple[Any, ...]]:
 def newest(rows: Iterable[Row], shape: Shape) -> dict[tuple[Any, ...], Row]:
     """The oracle: of each key the newest row, deletes included."""
     layout = shape.layout
-    sign = -1 if layout.sequence_descending else 1
+    sign = -1 if layout.is_sequence_descending else 1
 
     def age(row: Row) -> tuple[Any, ...]:
         fields = [row[name] for name in layout.sequence_fields]

@@ -111,7 +111,7 @@ FOLDS = {
     ColumnAggregate(function="collect"): Fold(
         ROWS, lambda a, b: a + b, without, lambda acc, old: acc + old
     ),
-    ColumnAggregate(function="collect", distinct=True): Fold(
+    ColumnAggregate(function="collect", is_distinct=True): Fold(
         ROWS, lambda a, b: once(a + b), without, lambda acc, old: once(acc + old), once
     ),
     ColumnAggregate(function="merge_map"): Fold(

@@ -63,7 +63,7 @@ def compaction_of(
         table=compacting,
         partition_filter=partition_filter or PartitionFilter(),
         is_full=full,
-        follow=follow,
+        follows=follow,
         spark_settings={},
     )
     stop_requested = stop_requested or threading.Event()

@@ -92,7 +92,7 @@ class Job:
                     **({} if self.rules is None else {"unknown-columns": "evolve"}),
                     **self.format_options,
                 },
-                keep_update_before=False,
+                keeps_update_before=False,
                 mapping_options=None if self.rules is None else self.rules.options,
             ),
         )

@@ -235,7 +235,7 @@ def _pipeline_of(table: FileStoreTable) -> Pipeline:
         arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys,
         options={"truncate": "apply"},
-        keep_update_before=schema.core_options.writes_changelog,
+        keeps_update_before=schema.core_options.writes_changelog,
     )
     decode = format_pipeline("debezium-json", setup)
     if schema.primary_keys:

@@ -62,7 +62,7 @@ def a_format(
     columns: str = "id BIGINT, v STRING",
     keys: Sequence[str] = ("id",),
     *,
-    keep_update_before: bool = True,
+    keeps_update_before: bool = True,
     options: Mapping[str, str] | None = None,
     traits: TableTraits | None = None,
     name: str = "debezium-json",
@@ -76,7 +76,7 @@ def a_format(
             arrow_schema=arrow_schema(row_type),
             primary_keys=tuple(keys),
             options=options or {},
-            keep_update_before=keep_update_before,
+            keeps_update_before=keeps_update_before,
             traits=traits or TableTraits(),
         ),
     )

@@ -142,7 +142,7 @@ def _class_path() -> list[Path]:
         name=f"hdfs-{match[1]}",
         coordinates=(
             MavenCoordinate("org.apache.hadoop", "hadoop-client-minicluster", match[1]),
-            MavenCoordinate(*junit, transitive=not is_old),
+            MavenCoordinate(*junit, is_transitive=not is_old),
         ),
     )
     return [*JarCache(jar_folder()).resolve(cluster), *of_spark]

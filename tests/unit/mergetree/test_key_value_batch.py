@@ -104,7 +104,7 @@ def test_floating_sequence_fields(kind: str, values: list[float | None]) -> None
     ranks = sorted({as_java_compares(value) for value in values}, reverse=True)
     ranks.sort(key=lambda rank: rank[0])
     places = [(ranks.index(as_java_compares(value)), row) for row, value in enumerate(values)]
-    descending = merge_order(batch, replace(layout, sequence_descending=True))[0].tolist()
+    descending = merge_order(batch, replace(layout, is_sequence_descending=True))[0].tolist()
     assert descending == [row for _, row in sorted(places)]
 
 

@@ -135,7 +135,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
         table=table,
         partition_filter=partition_filter,
         is_full=not (args.minor or args.follow),
-        follow=args.follow,
+        follows=args.follow,
         spark_settings=spark_settings,
         metrics_port=metrics_port,
         terminal_width=args.terminal_width,

@@ -235,7 +235,7 @@ class JobMetrics:
         counts = report.counts
         for name, count in (
             ("epochs", 1),
-            ("driver_epochs", int(report.in_driver)),
+            ("driver_epochs", int(report.ran_in_driver)),
             ("messages", counts.message_count),
             ("changes", counts.change_count),
             ("skipped_messages", counts.skipped_count),

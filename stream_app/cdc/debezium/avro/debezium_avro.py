@@ -367,7 +367,7 @@ def _survey(
     other_options = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
         replace(setup, options=other_options),
-        {topic: extractor.as_json(batch, with_schema=False) for topic, batch in messages.items()},
+        {topic: extractor.as_json(batch, adds_envelope=False) for topic, batch in messages.items()},
     )
 
 

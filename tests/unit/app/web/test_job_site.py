@@ -158,7 +158,7 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
     history.watch("orders", Busy())
     counts = DecodeCounts(message_count=1000)
     parts = EpochSeconds(wait_s=1, read_s=0.5, decode_s=2, route_s=0.5, write_s=2, commit_s=2)
-    report = EpochReport(epoch=0, counts=counts, durations=parts, in_driver=True)
+    report = EpochReport(epoch=0, counts=counts, durations=parts, ran_in_driver=True)
     history.add("orders", report, job.clock.now_ms())
     job.state.update(replace(job.state.state, decoder="arrays (the package numba is missing)"))
     with page_of(job, history) as page:

@@ -181,7 +181,7 @@ def test_numbers_in_both_images_and_in_the_key(column: str, identity: str) -> No
         return f'{{"id":"{key}","v":{value}}}'
 
     decoder = a_format(
-        f"id {column}, v {column}", keep_update_before=False,
+        f"id {column}, v {column}", keeps_update_before=False,
         options={"decimal.handling.mode": "string", "replica-identity": identity},
     )  # fmt: skip
     sent = [

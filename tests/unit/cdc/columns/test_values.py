@@ -266,7 +266,7 @@ def test_decimals_that_have_their_scale_in_both_images(keeps: bool, identity: st
         return f'{{"id":{numbers[0]},"d":{numbers[1]}}}'
 
     decode = a_format(
-        "id DECIMAL(10,2), d DECIMAL(10,2)", keep_update_before=keeps,
+        "id DECIMAL(10,2), d DECIMAL(10,2)", keeps_update_before=keeps,
         options={"replica-identity": identity},
     )  # fmt: skip
     decoded_batch = decode.decode(

@@ -133,7 +133,7 @@ def test_machine_code_and_arrays_make_the_same_of_messages(registry: Registry, s
             ("id",),
             name="debezium-avro",
             options={**options, DECODER: kind},
-            keep_update_before=seed % 2 == 0,
+            keeps_update_before=seed % 2 == 0,
         ).decoder
         for kind in (ARRAYS, COMPILED)
     )

@@ -76,7 +76,7 @@ def check(
     """
     arrays, machine = (
         a_format(
-            columns, keys, options={**options, DECODER: kind}, keep_update_before=keeps
+            columns, keys, options={**options, DECODER: kind}, keeps_update_before=keeps
         ).decoder
         for kind in (ARRAYS, COMPILED)
     )

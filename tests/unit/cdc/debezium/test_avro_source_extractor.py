@@ -265,7 +265,7 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
             arrow_schema=setup.arrow_schema,
             primary_keys=("id",),
             options=options,
-            keep_update_before=False,
+            keeps_update_before=False,
             mapping_options=NO_MAPPING_OPTIONS,
         ),
     )

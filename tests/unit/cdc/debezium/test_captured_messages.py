@@ -162,7 +162,7 @@ def test_pg_orders_truncate_stops() -> None:
 
 def test_pg_orders_without_update_before() -> None:
     decoder = a_format(
-        ORDERS, ("order_id", "line"), options={"truncate": "ignore"}, keep_update_before=False
+        ORDERS, ("order_id", "line"), options={"truncate": "ignore"}, keeps_update_before=False
     )
     decoded_batch = decoder.decode(captured("debezium_pg_plain", "pg.shop.orders"))
     assert [row[1:] for row in rows_of(decoded_batch)] == [

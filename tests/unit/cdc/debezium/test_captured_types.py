@@ -160,11 +160,11 @@ def test_no_record_depends_on_its_neighbours(
     batch = captured(file, topic)
     alone_rows, alone_bad = list[Any](), dict[int, str]()
     for index in range(batch.num_rows):
-        decoder = a_format(columns, keys, options=options, keep_update_before=keep)
+        decoder = a_format(columns, keys, options=options, keeps_update_before=keep)
         decoded_batch = decoder.decode(batch.slice(index, 1))
         alone_rows += [(index, *row[1:]) for row in rows_of(decoded_batch)]
         alone_bad |= reasons_of(decoded_batch)
-    decoder = a_format(columns, keys, options=options, keep_update_before=keep)
+    decoder = a_format(columns, keys, options=options, keeps_update_before=keep)
     whole = decoder.decode(batch)
     assert repr(rows_of(whole)) == repr(alone_rows)
     assert reasons_of(whole) == alone_bad

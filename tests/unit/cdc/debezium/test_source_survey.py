@@ -33,7 +33,7 @@ def notices(
         arrow_schema=arrow_schema(COLUMNS),
         primary_keys=keys,
         options={"replica-identity": identity, **keys_given},
-        keep_update_before=changelog,
+        keeps_update_before=changelog,
         traits=TableTraits(sequence_fields=sequence),
     )
     return list(format_named("debezium-json").survey(setup, {topic: batch}).notices())

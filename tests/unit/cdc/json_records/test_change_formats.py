@@ -181,7 +181,7 @@ def format_of(name: str, rng: random.Random, decoder: str) -> DialectDecoder:
             "missing-columns": reaction,
             **({DECODER: decoder} if DECODER_OPTION in FORMATS[name].options else {}),
         },
-        keep_update_before=rng.random() < 0.7,
+        keeps_update_before=rng.random() < 0.7,
     )
     message_format = FORMATS[name].make(setup)
     assert isinstance(message_format, DialectDecoder)
@@ -290,7 +290,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
         arrow_schema=arrow_schema(PLAIN_COLUMNS),
         primary_keys=("id",),
         options={DECODER: COMPILED},
-        keep_update_before=True,
+        keeps_update_before=True,
     )
     decoder = FORMATS[name].make(setup)
     assert isinstance(decoder, DialectDecoder)
@@ -332,7 +332,7 @@ def test_types_of_canal_that_concern_no_column_are_not_judged(decoder: str, type
         arrow_schema=arrow_schema(columns),
         primary_keys=("id",),
         options={"truncate": "ignore", DECODER: decoder},
-        keep_update_before=True,
+        keeps_update_before=True,
     )
     text = f'{{"data":[{{"id":1,"n":7}}],"mysqlType":{types},"table":"t","type":"INSERT"}}'
     odd = text.replace("INSERT", "?")

@@ -374,7 +374,7 @@ def test_the_first_messages_show_a_key_that_is_not_there() -> None:
         arrow_schema=arrow_schema(columns),
         primary_keys=("dt", "id"),
         options={},
-        keep_update_before=False,
+        keeps_update_before=False,
     )
     survey = FORMATS["canal-json"].survey(setup, {"shop": captured("canal", "shop")})
     assert [*survey.tables()] == [("shop", "shop.customers")]

@@ -33,7 +33,7 @@ Row = tuple[int | None, int | None] | None
 
 
 def a_rule(**more: bool) -> RowRules:
-    rules: dict[str, Any] = {"keep_update_before": False, **more}
+    rules: dict[str, Any] = {"keeps_update_before": False, **more}
     return RowRules(schema=schema_of_changes(ARROW), **rules)
 
 
@@ -86,7 +86,7 @@ def test_an_update_gives_its_old_row_when_the_key_changes() -> None:
 
 
 def test_every_update_gives_its_old_row_when_it_is_wanted() -> None:
-    rows = decoded(*CHANGES[1:2], keep_update_before=True)
+    rows = decoded(*CHANGES[1:2], keeps_update_before=True)
     assert listed(rows) == [(0, "-U", 1, 10), (0, "+U", 1, 11)]
 
 

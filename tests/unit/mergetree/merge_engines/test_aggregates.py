@@ -273,7 +273,7 @@ def test_a_late_text_stands_before_the_others() -> None:
     ops = np.array([ChangeOp.ADD, ChangeOp.ADD, ChangeOp.ADD_OLDER, ChangeOp.ADD], np.int8)
     changes = SegmentChanges(np.arange(4), np.array([0]), ops)
     for distinct, text in ((False, "a,b,b,b,c,d,c"), (True, "a,b,c,d")):
-        aggregate = ColumnAggregate(function="listagg", distinct=distinct)
+        aggregate = ColumnAggregate(function="listagg", is_distinct=distinct)
         assert fold_column(column, changes, aggregate).to_pylist() == [text]
 
 

@@ -71,7 +71,7 @@ def test_what_is_written_is_what_a_dict_holds(shape: Shape, data: st.DataObject)
             # From a buffer that a row nearly fills to one that holds them all.
             limit=data.draw(st.sampled_from([200, 600, 2_000, 1_000_000])),
             changelog=changelog,
-            spillable=data.draw(st.booleans()),
+            may_spill=data.draw(st.booleans()),
             spill_limit=data.draw(st.sampled_from([None, 0, 3_000])),
             spill_parent=folder,
         )
@@ -149,7 +149,7 @@ def test_files_are_handed_over_once() -> None:
 
 def test_a_full_buffer_without_spill_makes_further_files(tmp_path: Path) -> None:
     files = INT.files()
-    writer = writer_of(INT, files, limit=1_000, spillable=False, spill_parent=str(tmp_path))
+    writer = writer_of(INT, files, limit=1_000, may_spill=False, spill_parent=str(tmp_path))
     for batch in some_rows(100):
         writer.write(batch)
     written = writer.prepare_commit().added_files
@@ -160,7 +160,7 @@ def test_a_full_buffer_without_spill_makes_further_files(tmp_path: Path) -> None
 
 
 def test_a_large_batch_does_not_go_past_a_full_buffer() -> None:
-    writer = writer_of(INT, INT.files(), limit=1_000, spillable=False)
+    writer = writer_of(INT, INT.files(), limit=1_000, may_spill=False)
     rows = [{VALUE_KIND: 0, "k": number, "v": "v"} for number in range(1000)]
     (batch,) = batches_of(rows, INT, 1000)
     writer.write(batch)

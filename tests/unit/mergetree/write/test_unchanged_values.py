@@ -199,12 +199,12 @@ def test_large_values_are_restored_some_at_a_time() -> None:
     assert max(counts[1:]) * 50_000 < 2 * PART_BYTES
 
 
-@pytest.mark.parametrize("spillable", [True, False], ids=["spilled", "flushed"])
+@pytest.mark.parametrize("may_spill", [True, False], ids=["spilled", "flushed"])
 @pytest.mark.parametrize("changelog", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.slow
 def test_a_full_buffer_restores_the_same_values(
-    seed: int, changelog: bool, spillable: bool
+    seed: int, changelog: bool, may_spill: bool
 ) -> None:
     """Random changes in blocks, with a buffer that is full all the time, beside a model."""
     random = np.random.default_rng(seed)
@@ -230,7 +230,7 @@ def test_a_full_buffer_restores_the_same_values(
             expected.append(f"+U {k} {value} b{text}")
         batches.append(rows)
     shown, refused, _ = written(
-        table, *batches, changelog=changelog, memory_limit=20_000, spillable=spillable
+        table, *batches, changelog=changelog, memory_limit=20_000, may_spill=may_spill
     )
     assert len(refused) == refusals
     if changelog:

@@ -85,7 +85,7 @@ def fill_and_drain(buffer: SortBufferWriteBuffer, batches: Iterator[pa.RecordBat
 
 
 @pytest.mark.parametrize("changelog", [False, True], ids=["merged early", "changelog"])
-@pytest.mark.parametrize("spillable", [False, True], ids=["no spill", "spill"])
+@pytest.mark.parametrize("may_spill", [False, True], ids=["no spill", "spill"])
 @pytest.mark.parametrize(
     ("limits_in", "value_bytes", "key_count"),
     [
@@ -103,11 +103,11 @@ def test_memory_stays_within_the_limit_and_a_quarter(
     limits_in: float,
     value_bytes: int,
     key_count: int,
-    spillable: bool,
+    may_spill: bool,
     changelog: bool,
 ) -> None:
     limit = 8 * MIB
-    buffer = buffer_of(limit, changelog=changelog, spillable=spillable)
+    buffer = buffer_of(limit, changelog=changelog, may_spill=may_spill)
     batches = arriving(
         int(limits_in * limit),
         batch_bytes=limit // 50,

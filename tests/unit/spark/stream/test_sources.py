@@ -34,7 +34,7 @@ def test_the_users_options_win() -> None:
         starting_offsets='{"a":{"0":3}}',
         max_offsets_per_trigger=7,
         min_partitions=2,
-        fail_on_data_loss=False,
+        fails_on_loss=False,
         kafka_options={"isolation.level": "read_uncommitted", "security.protocol": "SSL"},
     )
     options = source.options(core_count=6)

@@ -58,9 +58,9 @@ _OPTIONS = {
 _COLUMNS = (
     Column("partition", width_max=None),
     Column("time"),  # the local time from which its age counts
-    Column("files", align_right=True),
-    Column("rows", align_right=True),  # the rows of all files, with deletes and older versions
-    Column("bytes", align_right=True),
+    Column("files", aligns_right=True),
+    Column("rows", aligns_right=True),  # the rows of all files, with deletes and older versions
+    Column("bytes", aligns_right=True),
 )
 
 
