@@ -174,7 +174,7 @@ class SimulatedExecutor:
             request=request,
             rewriter=self.model,  # type: ignore[arg-type]
             key_of=self.table.key_of,
-            min_file_size=self.table.schema.compaction_file_size,
+            file_size_min=self.table.schema.compaction_file_size,
         )
         result = task.run()
         kept_names = {file.file_name for file in result.added_files}

@@ -180,9 +180,9 @@ class Quarantine:
                 yielded_hashes.add(identity_hash)
                 yield record
 
-    def unresolved_count(self, limit: int = COUNTED_MAX) -> int:
-        """Return the number of unresolved records, counted up to `limit`."""
-        return sum(1 for _ in islice(self.iterate_unresolved(), limit))
+    def unresolved_count(self, count_max: int = COUNTED_MAX) -> int:
+        """Return the number of unresolved records, counted up to `count_max`."""
+        return sum(1 for _ in islice(self.iterate_unresolved(), count_max))
 
     def marks(self) -> list[RecordMark]:
         """Read all marks."""

@@ -167,7 +167,7 @@ def _unseen_by_iceberg(table: FileStoreTable, live_entries: Sequence[ManifestEnt
     rows_text = f"{unseen.row_count:,} row{'' if unseen.row_count == 1 else 's'}"
     return (
         f"readers lack {rows_text} in {buckets_text} until a compaction to level "
-        f"{levels.min_level}; they see {visible_text}"
+        f"{levels.level_min}; they see {visible_text}"
     )
 
 

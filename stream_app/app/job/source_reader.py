@@ -137,9 +137,9 @@ class NativeSourceReader:
         return TopicStream(
             rules=EpochRules(
                 starting_offsets=self.source.starting_offsets,
-                limit=self.source.max_offsets_per_trigger
+                messages_max=self.source.max_offsets_per_trigger
                 if epoch_cutter is None
-                else epoch_cutter.limit,
+                else epoch_cutter.messages_max,
                 fails_on_loss=self.source.fails_on_loss,
                 drains=settings.trigger is None,
                 load_epoch_count=self.load_epoch_count,
@@ -170,7 +170,7 @@ class NativeSourceReader:
             log=BorderLog(settings.checkpoint),
             read_newest_offsets=lambda: self.offset_client.offsets_at(OffsetEnd.NEWEST),
             clock=settings.clock,
-            limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
+            messages_max=self.source.max_offsets_per_trigger or MESSAGES_MAX,
             patience_s=None if settings.trigger is None else TRANSACTION_WAIT_S,
         )
 

@@ -251,13 +251,15 @@ class DatabaseTables:
     def _has_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
         """Return whether the limit allows the table; warn of the first table beyond it."""
         names = {*self._targets.values(), *self._held_names, *new_names}
-        limit = TableLimit(self.job_tables.sync.max_tables)
-        if limit.has_room(name, names, len(self._refusal_reasons)):
+        table_limit = TableLimit(self.job_tables.sync.max_tables)
+        if table_limit.has_room(name, names, len(self._refusal_reasons)):
             return True
         if not self._full_reason:
-            self._full_reason = limit.reason
+            self._full_reason = table_limit.reason
             text = f"messages of {origin} and of all further source tables go to quarantine: "
-            self.state_file.warn([JobWarning(problem=text + limit.problem, fix=limit.FIX)])
+            self.state_file.warn(
+                [JobWarning(problem=text + table_limit.problem, fix=table_limit.FIX)]
+            )
         return False
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:

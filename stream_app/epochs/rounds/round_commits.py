@@ -254,7 +254,7 @@ class RoundCommitter(Generic[MessagesT]):
         has_surplus_rows = self.first_offsets[feed.name] != result.table_plan.first_offsets
         return feed.follow_source(result.table_plan, result.table_output) or has_surplus_rows
 
-    def _is_overtaken(self, result: TableResult, min_sequence_number: int) -> bool:
+    def _is_overtaken(self, result: TableResult, sequence_number_min: int) -> bool:
         """Return whether another writer's commit forces the rows to be written again.
 
         A rescaled partition or a new key index forces it too, because rows would go elsewhere. So
@@ -262,11 +262,11 @@ class RoundCommitter(Generic[MessagesT]):
         changed.
 
         Args:
-            min_sequence_number: the smallest sequence number that rows may take.
+            sequence_number_min: the smallest sequence number that rows may take.
         """
         reserve = self.reserve if result.table_output.counts.has_restored_rows else 0
         table_plan = result.table_plan
-        is_late = min_sequence_number > table_plan.next_sequence_number - reserve
+        is_late = sequence_number_min > table_plan.next_sequence_number - reserve
         is_rerouted = result.feed.is_rerouted(table_plan)
         return is_late or is_rerouted or result.feed.table is not table_plan.table
 

@@ -98,12 +98,12 @@ def verdict_on(
     }
     other_count = quarantined_count + sum(records[source] for source in others)
     own_count = sum(records.values()) - sum(records[source] for source in others)
-    limit = max(OTHERS_TOLERATED, OTHERS_SHARE_TOLERATED * (other_count + own_count))
+    others_max = max(OTHERS_TOLERATED, OTHERS_SHARE_TOLERATED * (other_count + own_count))
     is_unsure = not own_tables and other_count >= own_count
     return SourceVerdict(
         own_name=own_name,
         others=frozenset(others),
-        is_refused=other_count > limit or (other_count > 0 and is_unsure),
+        is_refused=other_count > others_max or (other_count > 0 and is_unsure),
     )
 
 

@@ -52,14 +52,14 @@ class CompactTask:
     """One compaction of one bucket.
 
     Attributes:
-        min_file_size: the bytes below which a file without overlaps is rewritten.
+        file_size_min: the bytes below which a file without overlaps is rewritten.
         must_rewrite: returns whether a file has rows that must be dropped.
     """
 
     request: CompactRequest
     rewriter: Rewriter
     key_of: KeyOrder
-    min_file_size: int
+    file_size_min: int
     must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
     _change: BucketChange = field(init=False)
     _pending_sections: list[Section] = field(init=False, default_factory=list)
@@ -84,7 +84,7 @@ class CompactTask:
             self._pending_sections.append(section)
             return
         for file in section[0].files:
-            if file.file_size < self.min_file_size:
+            if file.file_size < self.file_size_min:
                 # Collect small files, so that neighbours are merged into one.
                 self._pending_sections.append((SortedRun((file,)),))
             else:

@@ -70,11 +70,11 @@ def waiting_row_count(files: Iterable[RowsOfLevel], visibility: Visibility, num_
         case Visibility.ANY_LEVEL:
             return 0
         case Visibility.ABOVE_LEVEL_0:
-            min_visible_level = 1
+            visible_level_min = 1
         case Visibility.HIGHEST_LEVEL:
             files = list(files)
-            min_visible_level = max([num_levels - 1, *(file.level for file in files)])
-    return sum(file.row_count for file in files if file.level < min_visible_level)
+            visible_level_min = max([num_levels - 1, *(file.level for file in files)])
+    return sum(file.row_count for file in files if file.level < visible_level_min)
 
 
 def waiting_buckets(

@@ -42,7 +42,7 @@ class _StopHandler:
 
     stop_requested: threading.Event
     jvm: Any
-    _first_s: float | None = field(init=False, default=None)
+    _first_press_at_s: float | None = field(init=False, default=None)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def on_signal(self, signal_number: int) -> None:
@@ -51,12 +51,12 @@ class _StopHandler:
             return
         now_s = time.monotonic()
         with self._lock:
-            first_s = self._first_s
-            if first_s is None:
-                self._first_s = now_s
-        if first_s is None:
+            first_press_at_s = self._first_press_at_s
+            if first_press_at_s is None:
+                self._first_press_at_s = now_s
+        if first_press_at_s is None:
             threading.Thread(target=self._end_later, name="ctrl-c", daemon=True).start()
-        elif now_s - first_s > _ONE_PRESS_S:
+        elif now_s - first_press_at_s > _ONE_PRESS_S:
             threading.Thread(target=self._end, name="ctrl-c again", daemon=True).start()
 
     def _end_later(self) -> None:

@@ -127,8 +127,8 @@ class VersionScan:
             # live is over.
             is_latest = self.snapshot is None
             (_, snapshot), _ = tagged_version(self._version, self.retained_ms, may_retry=is_latest)
-        min_level = self.row_form.min_level(self.table)
-        return SplitScan(self.table, self.row_filter, min_level).splits(snapshot)
+        level_min = self.row_form.level_min(self.table)
+        return SplitScan(self.table, self.row_filter, level_min).splits(snapshot)
 
     def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Return the rows of a split."""

@@ -34,7 +34,7 @@ from stream_app.table.follow.stream_scan import StreamScan
 from stream_app.table.upkeep.announcements import is_announced, is_complete, is_rolled_back
 
 FOLLOW_POLL_SECONDS = 0.5
-_ONE_SNAPSHOT = StepLimits(max_snapshots=1)
+_ONE_SNAPSHOT = StepLimits(snapshots_max=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

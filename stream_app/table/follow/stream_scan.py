@@ -43,7 +43,7 @@ from stream_app.planning.read.stream_step import (
     StreamPosition,
     StreamStep,
     follow_up,
-    min_full_level,
+    full_level_min,
 )
 from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.conditions.scan_pruning import scan_pruning
@@ -184,8 +184,8 @@ class StreamScan:
         if snapshot is None:
             return None
         if position.is_full:
-            min_level = min_full_level(self.table.options.producer, self.table.options.num_levels)
-            scan = SplitScan(self.table, self.row_filter, min_level=min_level)
+            level_min = full_level_min(self.table.options.producer, self.table.options.num_levels)
+            scan = SplitScan(self.table, self.row_filter, level_min=level_min)
             row_splits = [
                 _split(split, StreamContent.ROWS, snapshot) for split in scan.splits(snapshot)
             ]

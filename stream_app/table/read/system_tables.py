@@ -249,7 +249,7 @@ class SystemRowForm:
     shows_lists: bool = False
     reads_top_level: bool = False
 
-    def min_level(self, table: FileStoreTable) -> int | None:
+    def level_min(self, table: FileStoreTable) -> int | None:
         """Return the lowest level to read; None: the default of a batch read."""
         if not self.reads_top_level or not table.kind_traits.merges_by_key:
             return None

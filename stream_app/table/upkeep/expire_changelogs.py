@@ -90,8 +90,8 @@ class ExpireChangelogs:
             ids,
             config.changelog_retention,
             latest_snapshot_id=self.table.snapshots.latest_id() or ids[-1],
-            older_than_ms=now_ms - config.changelog_retention.time_ms,
-            limit=config.limit,
+            bound_time_ms=now_ms - config.changelog_retention.retained_ms,
+            expired_max=config.expired_max,
             unread_id=unread_id,
             time_of=lambda snapshot_id: commit_time_ms(
                 self.table.changelogs.changelog, snapshot_id

@@ -263,8 +263,8 @@ class ExpireSnapshots:
         expire_range = snapshot_range(
             ids,
             config.snapshot_retention,
-            older_than_ms=now_ms - config.snapshot_retention.time_ms,
-            limit=config.limit,
+            bound_time_ms=now_ms - config.snapshot_retention.retained_ms,
+            expired_max=config.expired_max,
             time_of=lambda snapshot_id: commit_time_ms(self.table.snapshots.snapshot, snapshot_id),
         )
         if expire_range.is_empty or not config.consumers_keep_snapshots:

@@ -38,8 +38,8 @@ def encode_documents(texts: pa.Array) -> Iterator[EncodedPart]:
     """
     row_index, offsets = 0, offsets_of(texts)
     while row_index < len(texts):
-        limit = offsets[row_index] + _PART_BYTES
-        end = max(int(np.searchsorted(offsets, limit, side="right")) - 1, row_index + 1)
+        byte_offset_max = offsets[row_index] + _PART_BYTES
+        end = max(int(np.searchsorted(offsets, byte_offset_max, side="right")) - 1, row_index + 1)
         yield _encode_part(texts.slice(row_index, end - row_index))
         row_index = end
 

@@ -122,7 +122,7 @@ def compact(case: Case) -> str:
         request=request,
         rewriter=telling(case, merging, request, above),
         key_of=files.key_of,
-        min_file_size=int(case.args["min-size"]),
+        file_size_min=int(case.args["min-size"]),
         must_rewrite=lambda file: file.file_name in case.args.get("stale", "").split(","),
     )
     result = task.run()

@@ -198,7 +198,7 @@ def test_an_expiry_deletes_the_files_that_no_version_names(
     names = named(paimon_java, table)
     assert statistics_files(table) == {names[2], names[4], names[6]}
     if whose == "ours":
-        assert expire(open_file_store_table(str(table)), num_max=1, num_min=1, time_ms=0) == 7
+        assert expire(open_file_store_table(str(table)), num_max=1, num_min=1, retained_ms=0) == 7
     else:
         assert paimon_java.expire(table) == 7
     assert statistics_files(table) == {names[4], names[6]}

@@ -230,7 +230,7 @@ def test_the_announcement_of_an_expiry_that_still_runs_stays(story: Story) -> No
         operation += 1
         expirer.run_to(operation)
     expiry = ExpireSnapshots(table)
-    expiry.execute(expiry.plan(expire_config(table.options, num_max=1, num_min=1, limit=1)))
+    expiry.execute(expiry.plan(expire_config(table.options, num_max=1, num_min=1, expired_max=1)))
     assert len(table.expiry_announcements.announcements()) == 1
     with pytest.raises(UsageError, match="was expiring"):
         give_tag(table)

@@ -142,7 +142,7 @@ class BordersOfHistory:
 
     def __post_init__(self) -> None:
         self.log = BorderLog(JobFolder("memory://checkpoint", MemoryFileIO()))
-        self.limit = self.random.choice((1, 2, 4, 8, 20, 100))
+        self.messages_max = self.random.choice((1, 2, 4, 8, 20, 100))
 
     def run(self) -> None:
         """Run epochs until all messages are in the tables."""
@@ -175,7 +175,7 @@ class BordersOfHistory:
             log=self.log,
             read_newest_offsets=self.topics.newest,
             clock=self.clock,
-            limit=self.limit,
+            messages_max=self.messages_max,
         )
 
     def _is_in_order(self, end: Offsets, newest: Offsets) -> None:

@@ -16,8 +16,8 @@ from tests.support.tables.expire_now import expire
 FAR_MS = 10**15
 
 
-def remove_orphans(table: FileStoreTable, before_ms: int = FAR_MS) -> list[str]:
-    plan = plan_orphans(table, before_ms)
+def remove_orphans(table: FileStoreTable, bound_time_ms: int = FAR_MS) -> list[str]:
+    plan = plan_orphans(table, bound_time_ms)
     delete_orphans(table, plan)
     return [file.name for file in plan.files]
 

@@ -107,7 +107,7 @@ class History:
 
     def config(self) -> dict[str, int]:
         least = self.rng.randrange(1, 4)
-        return {"num_min": least, "num_max": least + self.rng.randrange(3), "limit": 4}
+        return {"num_min": least, "num_max": least + self.rng.randrange(3), "expired_max": 4}
 
     def settle(self) -> None:
         """No compaction is left that has files and no snapshot yet."""

@@ -62,7 +62,7 @@ def full_metrics(tables: int = 1) -> JobMetrics:
         job.note_held(f"t{number}", None)
     job.set_unresolved_records({"t0": 1})
     job.note_decoder("arrays")
-    load = LoadProgress(begun_ms=0, of_tables={"t0": LoadedRanges(1, 3)})
+    load = LoadProgress(begun_time_ms=0, of_tables={"t0": LoadedRanges(1, 3)})
     job.read_load_from(lambda: load)
     job.note_progress(SourceProgress(0, 1, 0, {}, {("t", "0"): 0}), 1000)
     return job

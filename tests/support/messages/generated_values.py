@@ -227,15 +227,15 @@ def texts_for(source: Source, rng: random.Random, most: int) -> list[str]:
         case "DECIMAL":
             limits = _decimal_texts(column, rng)
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
-            limit = 2 ** (_INTS[column.root] - 1)
+            end = 2 ** (_INTS[column.root] - 1)
             near = [
-                limit - 1,
-                limit,
-                -limit,
-                -limit - 1,
+                end - 1,
+                end,
+                -end,
+                -end - 1,
                 2**63,
                 2**64,
-                rng.randrange(-limit, limit),
+                rng.randrange(-end, end),
             ]
             limits = [form for number in near for form in _forms(number, column.value_scale)]
         case "FLOAT" | "DOUBLE":
@@ -265,9 +265,18 @@ def _forms(number: int, scale: int) -> list[str]:
 
 def _decimal_texts(column: Column, rng: random.Random) -> list[str]:
     """Numbers near the column's limits, and beyond 2^127 when they are scaled."""
-    limit = 10**column.precision
-    units = [limit - 1, limit, 1 - limit, -limit, limit + 1, 10 * limit, 2**127 - 1, -(2**127)]
-    units += [(2**128) * times + rng.randrange(limit) for times in (1, 2, 3, 5, 29)]
+    end = 10**column.precision
+    units = [
+        end - 1,
+        end,
+        1 - end,
+        -end,
+        end + 1,
+        10 * end,
+        2**127 - 1,
+        -(2**127),
+    ]
+    units += [(2**128) * times + rng.randrange(end) for times in (1, 2, 3, 5, 29)]
     units += [rng.randrange(10 ** rng.randrange(1, column.precision + 3)) for _ in range(6)]
     units += [-rng.randrange(10 ** rng.randrange(1, column.precision + 3)) for _ in range(4)]
     texts = []

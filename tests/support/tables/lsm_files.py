@@ -172,9 +172,9 @@ class MemoryFileWriter:
     def close(self) -> tuple[DataFileMeta, ...]:
         self._end()
         rows = pa.Table.from_batches(self.gathered, self.files.layout.schema)
-        limit = self.files.rows_per_file if self.unique_keys else max(1, rows.num_rows)
-        for start in range(0, rows.num_rows, limit):
-            part = rows.slice(start, limit).combine_chunks().to_batches()[0]
+        rows_max = self.files.rows_per_file if self.unique_keys else max(1, rows.num_rows)
+        for start in range(0, rows.num_rows, rows_max):
+            part = rows.slice(start, rows_max).combine_chunks().to_batches()[0]
             self.files.file_count += 1
             name = f"{'data' if self.unique_keys else 'changelog'}-{self.files.file_count}"
             self.done.append(self.files.store(name, part, self.level, self.file_source))

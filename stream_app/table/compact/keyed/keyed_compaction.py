@@ -206,6 +206,6 @@ def _run_task(
         request=request,
         rewriter=rewriter,
         key_of=table.key_of,
-        min_file_size=table.schema.compaction_file_size,
+        file_size_min=table.schema.compaction_file_size,
         must_rewrite=must_rewrite,
     ).run()

@@ -30,8 +30,8 @@ PLAIN = Context(prec=400)
 
 def numbers_near(precision: int, scale: int, rng: random.Random) -> list[Decimal]:
     """Numbers with at most 75 digits, of which about half fit."""
-    limits = [10**precision, 10 ** (precision - 1), 2**63, 2**64, 2**127, 2**128, 2**255, 10**38]
-    unscaled = [limit + step for limit in limits for step in (-1, 0, 1)]
+    bounds = [10**precision, 10 ** (precision - 1), 2**63, 2**64, 2**127, 2**128, 2**255, 10**38]
+    unscaled = [bound + step for bound in bounds for step in (-1, 0, 1)]
     unscaled += [rng.randrange(10 ** rng.randrange(1, 76)) for _ in range(25)]
     # What wraps around in 128 bits and comes out small.
     unscaled += [2**128 * rng.randrange(1, 10**6) + rng.randrange(10**precision) for _ in range(10)]

@@ -52,7 +52,7 @@ class AtOnce:
     """Runs a request when it is submitted; the result waits in the future."""
 
     files: MemoryFiles
-    min_file_size: int
+    file_size_min: int
     breaks_next: bool = False
     requests: list[CompactRequest] = field(default_factory=list)
 
@@ -64,7 +64,7 @@ class AtOnce:
             future.set_exception(OSError("lost executor"))
             return future
         rewriter = CompactRewriter(self.files.layout, ENGINE, self.files)
-        task = CompactTask(request, rewriter, self.files.key_of, self.min_file_size)
+        task = CompactTask(request, rewriter, self.files.key_of, self.file_size_min)
         future.set_result(task.run())
         return future
 
@@ -100,7 +100,7 @@ class BucketModel:
         writer = MergeTreeWriter(
             layout=self.shape.layout,
             buffer=SortBufferWriteBuffer(
-                layout=self.shape.layout, memory_limit=10**6, chunk_merge=ENGINE
+                layout=self.shape.layout, bytes_max=10**6, chunk_merge=ENGINE
             ),
             merge_function=ENGINE,
             file_access=self.files,

@@ -80,7 +80,7 @@ def written(
     table = Table(files, table_rows)
     buffer = SortBufferWriteBuffer(
         layout=LAYOUT,
-        memory_limit=limits.pop("memory_limit", 1 << 20),
+        bytes_max=limits.pop("bytes_max", 1 << 20),
         chunk_merge=None if changelog else Deduplicate(),
         **limits,
     )
@@ -230,7 +230,7 @@ def test_a_full_buffer_restores_the_same_values(
             expected.append(f"+U {k} {value} b{text}")
         batches.append(rows)
     shown, refused, _ = written(
-        table, *batches, changelog=changelog, memory_limit=20_000, may_spill=may_spill
+        table, *batches, changelog=changelog, bytes_max=20_000, may_spill=may_spill
     )
     assert len(refused) == refusals
     if changelog:
