@@ -99,7 +99,9 @@ class CatchUp(Generic[MessagesT]):
         with contain_failure(partial(self._tables.fail, feed)):
             if not feed.table_job.is_open:
                 self._tables.open([feed])
-            if not feed.table_job.is_open or feed.table_job.stream_commit.must_wait_after_trigger():
+            if not feed.table_job.is_open:
+                return None
+            if not feed.table_job.stream_commit.relieve_back_pressure():
                 return None
             source_end = feed.table_job.last_source_end
             if feed.table_job.last_epoch >= held_table.since_epoch and source_end:

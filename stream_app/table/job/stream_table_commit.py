@@ -144,19 +144,19 @@ class StreamTableCommit:
         self._followed_id = self.state.commit_history.known_id
         return self.state.constraints.next_sequence_number
 
-    def must_wait_after_trigger(self) -> bool:
-        """Begin due compactions, and return whether `follow_and_wait` would wait for one.
+    def relieve_back_pressure(self) -> bool:
+        """Begin due compactions, and return whether `follow_and_wait` would wait for none.
 
         Raises:
             CompactionError: no job compacts a write-only table.
         """
         if self.table.options[WRITE_ONLY]:
-            return self._write_only_bound.must_wait_after_follow()
+            return self._write_only_bound.follow()
         back_pressure = self.coordinator.back_pressure
         if self.last_identifier is None or not back_pressure.buckets_over_stop_trigger():
-            return False
+            return True
         self.coordinator.trigger()
-        return _is_worth_waiting(self.coordinator)
+        return not _is_worth_waiting(self.coordinator)
 
     def commit_epoch(
         self,

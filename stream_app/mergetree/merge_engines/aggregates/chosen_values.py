@@ -175,12 +175,12 @@ def _first_non_null_in_rounds(changes: SegmentChanges, is_valid: Bools) -> Int64
 
 
 def largest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]:
-    """Choose the largest value, for ``max`` and ``bool_or``."""
+    """Return an aggregate function that chooses the largest value: ``max`` or ``bool_or``."""
     return lambda column, changes, _: _extreme_values(column, changes, function, np.maximum)
 
 
 def smallest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]:
-    """Choose the smallest value, for ``min`` and ``bool_and``."""
+    """Return an aggregate function that chooses the smallest value: ``min`` or ``bool_and``."""
     return lambda column, changes, _: _extreme_values(column, changes, function, np.minimum)
 
 

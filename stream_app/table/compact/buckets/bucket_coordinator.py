@@ -217,7 +217,7 @@ class BucketCoordinator:
             now_s=now_s,
             failed_count=self.failures.total,
             dropped=self.dropped_compactions.total,
-            waiting_row_count=self._rest_times.rows_to_report(self.waiting_row_count()),
+            waiting_row_count=self._rest_times.reported_row_count(self.waiting_row_count()),
         )
 
     def is_idle(self) -> bool:
