@@ -180,7 +180,8 @@ def _checksum(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | 
     record = base_sum_record(table, latest_snapshot)
     if not record.is_whole:
         return (
-            f"unknown since snapshot {record.origin}: stream-app analyze TABLE --checksum reads it"
+            f"unknown since snapshot {record.origin_id}: "
+            "stream-app analyze TABLE --checksum reads it"
         )
     return f"{record.total.digits}, of {record.total.row_count:,} rows"
 

@@ -114,7 +114,7 @@ class StreamTableCommit:
         self._write_only_bound = WriteOnlyBound(state, is_stopping)
         self._searcher = IdleSearcher(state)
         if state.last_identifier is not None:  # else no compaction could commit yet
-            state.load_waiting()
+            state.load_waiting_buckets()
         self._followed_id: int | None = None
         self.leaves_rows = False
 
@@ -256,7 +256,7 @@ class StreamTableCommit:
         if self.last_identifier is None:
             return
         if expects_no_flush:
-            self.state.load_waiting()
+            self.state.load_waiting_buckets()
         self.leaves_rows, other_commit_counter = False, OtherCommitCounter(self.state)
         self.coordinator.trigger(expects_no_flush=expects_no_flush)
         while _is_worth_waiting(self.coordinator, may_retry=not self.leaves_rows):

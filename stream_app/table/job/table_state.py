@@ -201,7 +201,7 @@ class TableState:
             try:
                 latest_snapshot = self.follow()
                 wanted_buckets = self._wanted_buckets(latest_snapshot, buckets)
-                self.coordinator.restore(
+                self.coordinator.load(
                     {bucket_id for bucket_id in wanted_buckets if bucket_id.bucket != POSTPONED},
                     latest_snapshot,
                 )
@@ -213,7 +213,7 @@ class TableState:
             else:
                 return
 
-    def load_waiting(self) -> bool:
+    def load_waiting_buckets(self) -> bool:
         """Load the buckets with rows that wait for a compaction.
 
         An epoch may never write to these buckets again.

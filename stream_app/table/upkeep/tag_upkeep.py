@@ -157,9 +157,8 @@ class TagUpkeep:
         Returns:
             The id of the next snapshot to examine, and the start of the next period.
         """
-        first_id, next_start_ms = next_to_examine(
-            rules, filter(None, [self._newest_automatic_tag(rules)])
-        )
+        tag = self._newest_automatic_tag(rules)
+        first_id, next_start_ms = next_to_examine(rules, [] if tag is None else [tag])
         self._is_due_known = True
         self._due_time_ms = due_time_ms(rules, next_start_ms)
         return first_id, next_start_ms

@@ -140,9 +140,11 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
         open_segments = open_segments[np.flatnonzero(~is_hit)]
     open_segments = open_segments[changes.lengths[open_segments] > SHALLOW]
     if len(open_segments):
-        all_valid = is_valid[changes.row_indices]
+        is_valid_change = is_valid[changes.row_indices]
         valid_indices = (
-            changes.last_indices(all_valid) if step < 0 else changes.first_indices(all_valid)
+            changes.last_indices(is_valid_change)
+            if step < 0
+            else changes.first_indices(is_valid_change)
         )
         valid_indices = valid_indices[open_segments]
         has_value = (valid_indices >= 0) & (valid_indices < len(changes.row_indices))
