@@ -251,7 +251,7 @@ class Simulation:
         self.model = SizeModel(load, table.schema.target_file_size)
         self.executor = SimulatedExecutor(table, self.model, clock)
         self.coordinator = table_kind_of(table.schema).make_coordinator(table, self.executor)
-        self.coordinator.restore([BUCKET], None)
+        self.coordinator.load([BUCKET], None)
         self.live: dict[str, DataFileMeta] = {}
         self.started = clock.seconds
         self.flushed = 0

@@ -281,7 +281,7 @@ class FileStoreTable:
             for file in change.written_files:
                 for path in self.paths.files_of(*change.bucket_id, file):
                     self.file_io.delete(path)
-            for entry in change.written_index:
+            for entry in change.written_index_entries:
                 self.file_io.delete(self.paths.index_file(*change.bucket_id, entry.index_file))
 
     def known_schemas(self) -> Callable[[int], TableSchema]:

@@ -16,7 +16,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_scan import StreamScan
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from tests.simulation.kinds import can_be_followed
 from tests.simulation.scenario import Action, Round, Scenario, Verb
 from tests.simulation.simulation import run
@@ -60,7 +60,7 @@ def test_a_kind_is_written_as_it_must_be_or_refused_at_start(
     options, world = options_of(kind), World(1)
     of_others = replace(new_schema({"bucket": "1"}), options=options)
     table = FileStoreTable("/t", of_others, world.files, world.clock)
-    errors = refused(lambda: new_schema(options)), refused(lambda: open_for_writing(table))
+    errors = refused(lambda: new_schema(options)), refused(lambda: require_writable(table))
     engine, producer, bucket, vectors = kind
     assert ((engine, producer, vectors) in ALWAYS_REFUSED) <= (None not in errors)
     if errors == (None, None):

@@ -41,7 +41,7 @@ _SAMPLE_TYPES = (
     DataType(root=TypeRoot.BOOLEAN),
 )
 _SOURCE_KEY = "the key of the source"
-_OF_TRANSACTIONS = ".transaction"
+_TRANSACTION_TOPIC_SUFFIX = ".transaction"
 """The suffix of the name of Debezium's topic of transactions."""
 
 
@@ -92,7 +92,7 @@ def transaction_problems(source_config: SourceConfig, declaration: FormatDeclara
             "reads rows of different moments, which sync.transactions = 'whole' forbids",
         )
     if source_config.topics and not any(
-        name.endswith(_OF_TRANSACTIONS) for name in source_config.topics
+        name.endswith(_TRANSACTION_TOPIC_SUFFIX) for name in source_config.topics
     ):
         yield (
             "source.topics",

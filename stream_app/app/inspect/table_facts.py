@@ -19,7 +19,7 @@ from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, Snapshot
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.waiting_row_count import rows_that_wait
+from stream_app.table.versions.waiting_row_count import count_waiting_rows
 
 _VALID_S = 60.0
 """Seconds for which cached facts are valid while the latest snapshot keeps its number.
@@ -82,7 +82,7 @@ def table_facts(table: FileStoreTable, *, is_of_job: bool, counts_runs: bool = T
         epochs=newest_epochs(table.snapshots) if is_of_job else {},
         row_count=latest_snapshot.total_record_count,
         sorted_run_count=None if live_entries is None else sorted_run_count_max(live_entries),
-        waiting_row_count=rows_that_wait(table, latest_snapshot, live_entries)
+        waiting_row_count=count_waiting_rows(table, latest_snapshot, live_entries)
         if counts_runs
         else 0,
         proof_time_ms=None if proof is None else proof.time_ms,

@@ -82,10 +82,8 @@ class JobSite(Site):
     A table is ``DATABASE.TABLE``, as in the warehouse and in metrics.
 
     Attributes:
-        history: the history of the job in this process, or None.
-        ask_ends: returns the topics' ends, or None after a call with the reason. By default it
-            asks the broker.
-        read_range: reads ranges of the topics for a replay; None uses the native reader.
+        shown_job: the parts of the job's configuration that pages show.
+        checkpoint: the folder of the job's checkpoint.
     """
 
     def __init__(
@@ -98,6 +96,14 @@ class JobSite(Site):
         ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None,
         read_range: ReadRange | None = None,
     ) -> None:
+        """Begin without results.
+
+        Args:
+            history: the history of the job in this process, or None.
+            ask_ends: returns the topics' ends, or None after a call with the reason. By default it
+                asks the broker.
+            read_range: reads ranges of the topics for a replay; None uses the native reader.
+        """
         self.shown_job = shown_job
         self.checkpoint = checkpoint
         self.clock = clock

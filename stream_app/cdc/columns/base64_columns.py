@@ -88,7 +88,7 @@ def decode_base64(texts: pa.Array, *, is_url_safe: bool = False) -> tuple[pa.Arr
     # Pads are only allowed at the end of a value, so no other flags may be set.
     is_refused = bool((left > _PAIR_BITS).any() or (flags > 2).any())
     if is_refused or int(flags.sum(dtype=np.int64)) != int(pads.sum()):
-        is_wrong = _rows_with_bad_groups(offsets, left, flags, pads)
+        is_wrong = _has_bad_group(offsets, left, flags, pads)
         binary, _ = decode_base64(null_where(texts, is_wrong), is_url_safe=is_url_safe)
         return binary, any_of(is_wrong, has_failed)
     words = left.astype(np.uint32) << 20 | (right & _PAIR_BITS).astype(np.uint32) << 8
@@ -101,7 +101,7 @@ def decode_base64(texts: pa.Array, *, is_url_safe: bool = False) -> tuple[pa.Arr
     return _binary_array(texts, (lengths // 4 * 3 - pads).astype(np.int32), data), has_failed
 
 
-def _rows_with_bad_groups(offsets: Int32s, left: Uint16s, flags: Uint16s, pads: Int32s) -> Bools:
+def _has_bad_group(offsets: Int32s, left: Uint16s, flags: Uint16s, pads: Int32s) -> Bools:
     is_bad = (left > _PAIR_BITS) | (flags > 2)
     is_padded = (flags == 1) | (flags == 2)
     bounds = (offsets - offsets[0]) // 4

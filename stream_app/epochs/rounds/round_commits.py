@@ -252,7 +252,9 @@ class RoundCommitter(Generic[MessagesT]):
                 partition_counts(self.decoded_epoch.source_end),
             )
         has_surplus_rows = self.first_offsets[feed.name] != result.table_plan.first_offsets
-        return feed.follow_source(result.table_plan, result.table_output) or has_surplus_rows
+        feed.follow_source(result.table_plan, counts)
+        are_current = feed.check_rows(result.table_plan, result.table_output.changes)
+        return has_surplus_rows or not are_current
 
     def _is_overtaken(self, result: TableResult, sequence_number_min: int) -> bool:
         """Return whether another writer's commit forces the rows to be written again.
@@ -293,7 +295,7 @@ class RoundCommitter(Generic[MessagesT]):
         files = [file for change in table_output.changes for file in change.written_files]
         return EpochReport(
             epoch=self.decoded_epoch.epoch,
-            counts=feed.take_unreported_counts(table_output.counts),
+            counts=feed.excuse_new_columns(table_output.counts),
             quarantine_report=result.quarantine_report,
             bucket_count=len(table_output.changes),
             file_count=len(files),

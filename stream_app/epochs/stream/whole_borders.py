@@ -31,7 +31,7 @@ _TORN = Doubt(
     "see the log for the tables: does the job read the topic of transactions, and do transforms "
     "of the connector drop changes?",
 )
-_OF_TRANSACTIONS = ".transaction"
+_TRANSACTION_TOPIC_SUFFIX = ".transaction"
 """The end of the name that Debezium gives to its topic of transactions."""
 
 
@@ -158,7 +158,7 @@ class WholeEpochCutter:
         """End an epoch without a whole transaction: at its start for a while, then by force."""
         now_s = self.clock.steady_seconds()
         last_border = self._last_border(epoch)
-        has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target_offsets)
+        has_topic = any(topic.endswith(_TRANSACTION_TOPIC_SUFFIX) for topic in target_offsets)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
         if not cut.open_transactions or (has_topic and not cut.is_overtaken):
             self._waiting_since_s = None

@@ -108,7 +108,7 @@ class CompactTask:
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
             written_files = self.rewriter.upgrade(file, request.unit.output_level)
-            self._add_change((file,), written_files.added_files, written_files.changelog)
+            self._add_change((file,), written_files.added_files, written_files.changelog_files)
 
     def _rewrite(self, sections: list[Section]) -> None:
         request = self.request
@@ -118,18 +118,18 @@ class CompactTask:
             drops_deletes=request.drops_deletes,
         )
         removed_files = tuple(file for section in sections for run in section for file in run.files)
-        self._add_change(removed_files, written_files.added_files, written_files.changelog)
+        self._add_change(removed_files, written_files.added_files, written_files.changelog_files)
 
     def _add_change(
         self,
         removed_files: tuple[DataFileMeta, ...],
         added_files: tuple[DataFileMeta, ...],
-        changelog: tuple[DataFileMeta, ...] = (),
+        changelog_files: tuple[DataFileMeta, ...] = (),
     ) -> None:
         change = self._change
         self._change = replace(
             change,
             removed_files=change.removed_files + removed_files,
             added_files=change.added_files + added_files,
-            changelog=change.changelog + changelog,
+            changelog_files=change.changelog_files + changelog_files,
         )

@@ -94,7 +94,7 @@ def waiting_buckets(
     return {bucket_id: count for bucket_id, count in counts.items() if count}
 
 
-def rows_to_report(waiting_count: int, *, newest_count: int, age_s: float) -> int:
+def reported_row_count(waiting_count: int, *, newest_count: int, age_s: float) -> int:
     """Return the number of waiting rows to report.
 
     Args:

@@ -24,7 +24,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from stream_app.spark.driver.jvm_access import jvm, let_java_call
+from stream_app.spark.driver.jvm_access import enable_callbacks, jvm
 
 _LOG = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -104,7 +104,7 @@ def stop_on_signals(spark: SparkSession, stop_requested: threading.Event) -> Non
     stop = _StopHandler(stop_requested, java)
     for signal_number in SIGNALS:
         signal.signal(signal_number, lambda signal_received, _: stop.on_signal(signal_received))
-    let_java_call(spark)
+    enable_callbacks(spark)
     jvm_signals = java.sun.misc
     for signal_number in SIGNALS:
         name = signal_number.name.removeprefix("SIG")

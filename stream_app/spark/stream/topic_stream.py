@@ -237,7 +237,7 @@ class TopicStream:
         epoch_cutter = self.epoch_cutter or LimitedEpochCutter(messages_max)
         self.writer.begin_query()
         polled_at_s, newest_offsets = self._poll()
-        epoch, start_offsets = self._next_epoch(newest_offsets)
+        epoch, start_offsets = self._resume(newest_offsets)
         is_idle = is_full = True
         while not self._stop_requested.is_set():
             if epoch < self.rules.load_epoch_count:
@@ -284,10 +284,10 @@ class TopicStream:
         self._run_epoch(epoch, start_offsets, start_offsets, newest_offsets)
         return epoch + 1
 
-    def _next_epoch(self, newest_offsets: Offsets) -> tuple[int, Offsets]:
-        """Return the next epoch and its start offsets.
+    def _resume(self, newest_offsets: Offsets) -> tuple[int, Offsets]:
+        """Run the epoch that an earlier run left open; return the next one and its start offsets.
 
-        An epoch that an earlier run left open comes first.
+        A new checkpoint gets the first offsets instead.
         """
         last_epoch = self.writer.newest_epoch()
         if last_epoch is None:

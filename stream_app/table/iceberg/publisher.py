@@ -206,7 +206,7 @@ class IcebergPublisher:
         base = self._published_metadata
         if base is None:  # another writer also publishes
             return
-        snapshots, tags = self._tag_reader.retain(base.snapshots)
+        snapshots, tags = self._tag_reader.retained_snapshots(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
         older_paths = older_files(self.iceberg_files, base, self.table.options, self._catalog)
@@ -307,7 +307,7 @@ class IcebergPublisher:
     ) -> IcebergMetadata:
         """Return the metadata of a version that ends with `snapshot`."""
         base, schema = update.base_metadata, self.table.known_schemas()(snapshot.schema_id)
-        snapshots, tags = self._tag_reader.retain([*update.snapshots, snapshot])
+        snapshots, tags = self._tag_reader.retained_snapshots([*update.snapshots, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
         visible_level = str(self._planner.levels.level_min)
         return IcebergMetadata(

@@ -83,7 +83,7 @@ class IdleSearcher:
     def _search(self, now_s: float) -> None:
         has_loaded = False
         try:
-            has_loaded = self.state.load_waiting()
+            has_loaded = self.state.load_waiting_buckets()
         except (StreamAppError, OSError) as error:  # the next epoch reports the error
             _LOG.debug("no search for rows that wait for a compaction: %s", error)
         self._search_wait_s = (

@@ -45,14 +45,17 @@ class WriteOnlyBound:
         """
         clock = self.state.table.clock
         start_s = clock.steady_seconds()
-        while self.must_wait_after_follow():
+        while not self.follow():
             if self.is_stopping():
                 raise StoppedError("the job is stopping")
             clock.sleep(POLL_S)
         return clock.steady_seconds() - start_s
 
-    def must_wait_after_follow(self) -> bool:
-        """Follow other writers, and return whether a bucket has too many sorted runs even then.
+    def follow(self) -> bool:
+        """Follow other writers if a bucket has too many sorted runs, and warn of many.
+
+        Returns:
+            Whether the table keeps the bound, so that an epoch need not wait.
 
         Raises:
             CompactionError: no job has compacted the table for the timeout.
@@ -67,7 +70,7 @@ class WriteOnlyBound:
             self._warn(sorted_run_count, sorted_runs_max)
         if sorted_run_count <= sorted_runs_max:
             self._wait_start_s = None
-            return False
+            return True
         now_s = self.state.table.clock.steady_seconds()
         timeout_s = options[WRITE_ONLY_COMPACTOR_TIMEOUT] / 1000
         if self._wait_start_s is None:
@@ -80,7 +83,7 @@ class WriteOnlyBound:
                 fix="run `stream-app compact TABLE --follow` beside the job, or raise "
                 "'write-only.stop-trigger'",
             )
-        return True
+        return False
 
     def _warn(self, sorted_run_count: int, sorted_runs_max: int) -> None:
         now_s = self.state.table.clock.steady_seconds()

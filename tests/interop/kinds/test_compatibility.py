@@ -23,7 +23,7 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from tests.simulation.actors.workers import by_bucket, writing
 from tests.simulation.model.merging import Record, merge_of, merged, placed
 from tests.support.histories.every_kind import ALWAYS_REFUSED, EVERY_KIND, options_of
@@ -152,7 +152,7 @@ class Tried:
 
     @property
     def table(self) -> FileStoreTable:
-        return open_for_writing(stream_app.open_table(str(self.path)).table)
+        return require_writable(stream_app.open_table(str(self.path)).table)
 
     @property
     def _takes_deletes(self) -> bool:

@@ -21,7 +21,7 @@ from stream_app.errors import UsageError
 from stream_app.model.schema.iceberg_schema import iceberg_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from tests.simulation.model.merging import Record, kinds_of, merge_of, merged
 from tests.support.histories.every_kind import ALWAYS_REFUSED, EVERY_KIND, options_of
 from tests.support.interop.followed_rows import ours
@@ -137,7 +137,7 @@ def test_we_read_go_on_with_and_compact_a_table_of_pypaimon(
         table = pa.Table.from_pylist(epoch_rows, schema)
         pypaimon.write(path, table, primary_keys=[name], options=options)
     assert by_content(read_rows(open_file_store_table(str(path)))) == by_content(rows.values())
-    small = SmallTable(open_for_writing(open_file_store_table(str(path))))
+    small = SmallTable(require_writable(open_file_store_table(str(path))))
     small.commit(("+I", {name: None, "v": 7}), ("-D", rows.pop(values[1])))
     rows[None] = {name: None, "v": 7}
     for _ in range(2):

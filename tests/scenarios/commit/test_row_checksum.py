@@ -152,7 +152,7 @@ def test_a_checksum_is_computed_beside_a_running_job(tmp_path: Path) -> None:
     assert checksum_snapshot is not None
     assert is_right(table)
     assert rows.total != base_sum_record(table, checksum_snapshot).total
-    assert record.origin == snapshot.snapshot_id
+    assert record.origin_id == snapshot.snapshot_id
     writer.write([("+I", row(77, "z"))])
     assert is_right(table)
 
@@ -163,7 +163,7 @@ def test_a_commit_without_a_checksum_conflicts_with_computing_one(tmp_path: Path
     committer = FileStoreCommit(table, CommitHistory(table, "batch", latest_snapshot(table)))
 
     def refuses(below: SumRecord) -> SumRecord:
-        raise CommitConflictError(f"origin {below.origin}", where="", fix="")
+        raise CommitConflictError(f"origin {below.origin_id}", where="", fix="")
 
     with pytest.raises(CommitConflictError, match="origin 0"):
         committer.commit_analysis(ANALYSIS, next_sum_record=refuses)

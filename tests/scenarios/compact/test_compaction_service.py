@@ -24,7 +24,7 @@ from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.partition_filter import PartitionFilter
@@ -62,7 +62,7 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
         writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
     altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
     assert table.schemas.create(altered)
-    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
+    rescaled = require_writable(open_file_store_table(table.location, table.clock))
     a_compactor(rescaled).compact_fully()
     entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
     lost = []
@@ -289,7 +289,7 @@ def test_a_partition_takes_rows_by_its_own_number(tmp_path: Path, compacts: bool
         writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
     altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
     assert table.schemas.create(altered)
-    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
+    rescaled = require_writable(open_file_store_table(table.location, table.clock))
     if compacts:
         a_compactor(rescaled).compact_fully()
     again = TableWriter(rescaled, user="another")
@@ -313,7 +313,7 @@ def test_a_rescaled_partition_beside_full_compactions_by_epochs(tmp_path: Path) 
         options={**table.schema.options, "bucket": "4", "full-compaction.delta-commits": "1"},
     )
     assert table.schemas.create(altered)
-    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
+    rescaled = require_writable(open_file_store_table(table.location, table.clock))
     TableWriter(rescaled, user="another").write([("+I", {"dt": "b", "k": 1, "v": "new"})])
     entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
     totals = {(rescaled.paths.partition_path(e.partition), e.total_buckets) for e in entries}

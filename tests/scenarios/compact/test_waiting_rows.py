@@ -29,7 +29,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.waiting_row_count import rows_that_wait
+from stream_app.table.versions.waiting_row_count import count_waiting_rows
 from tests.support.jobs.compacting_table import rows
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, read_changes, read_rows
 from tests.support.tables.small_table import Change, StandingClock, small_table, write_changes
@@ -119,7 +119,7 @@ def died(
 
 
 def waiting(table: FileStoreTable) -> int:
-    return rows_that_wait(table, table.snapshots.latest())
+    return count_waiting_rows(table, table.snapshots.latest())
 
 
 def check_all_is_seen(table: FileStoreTable) -> None:

@@ -65,7 +65,7 @@ def test_one_message_for_each_bucket_and_all_files_are_synced(tmp_path: Path) ->
         assert not disk.synced, "writing does not wait for the disk"
         disk.gate.set()
         changes = write.prepare_commit()
-    assert [(m.bucket, len(m.added_files), len(m.changelog)) for m in changes] == [
+    assert [(m.bucket, len(m.added_files), len(m.changelog_files)) for m in changes] == [
         (0, 1, 1),
         (2, 1, 1),
     ]

@@ -100,7 +100,7 @@ class RandomHistory:
         self._forget(days)
         changes = self._changes(days)
         bucket_changes = [
-            replace(change, changelog=())
+            replace(change, changelog_files=())
             for change in (write_changes(self.table, changes, 0) if changes else [])
         ]
         committable = ManifestCommittable(

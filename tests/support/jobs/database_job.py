@@ -106,7 +106,7 @@ class DatabaseJob:
             RoundRunner(
                 tables=tables,
                 settings=EpochSettings(task_count=2, holds_tables=True, splitter=splitter),
-                runner=self.runner,
+                epoch_runner=self.runner,
                 clock=self.clock,
                 newcomer_creator=self.tables,
                 read_statements=statement_reader_of(self.database, state, self.clock.now_ms),

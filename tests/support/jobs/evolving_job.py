@@ -72,7 +72,7 @@ class Job:
             RoundRunner(
                 tables=tables,
                 settings=EpochSettings(task_count=2),
-                runner=runner,
+                epoch_runner=runner,
                 clock=table.clock,
             )
         )

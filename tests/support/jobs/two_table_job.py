@@ -156,7 +156,7 @@ class TwoTables:
             task_count=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables
         )
         return EpochCommitter(
-            RoundRunner(tables=joined, settings=settings, runner=runner, clock=clock)
+            RoundRunner(tables=joined, settings=settings, epoch_runner=runner, clock=clock)
         )
 
     def state(self) -> JobState:

@@ -19,7 +19,7 @@ from stream_app.app.opening.job_folder_access import (
     spark_location,
 )
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
-from stream_app.checkpoint.checkpoint_owner import own_checkpoint, remember_topics
+from stream_app.checkpoint.checkpoint_owner import claim_checkpoint, remember_topics
 from stream_app.checkpoint.epoch_log import LOST_FIX, EpochLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
@@ -86,7 +86,7 @@ def test_files_are_whole_or_not_there(folder: JobFolder) -> None:
 def owned(folder: JobFolder, table: FileStoreTable) -> JobStateFile:
     """Return the state that a job of the table stores when it starts."""
     file = JobStateFile(folder)
-    own_checkpoint(file, table.location, table.identity())
+    claim_checkpoint(file, table.location, table.identity())
     return file
 
 

@@ -77,7 +77,7 @@ class JobMetrics:
             tables.
         name: the name of one of many tables, which may share their label; empty for the job itself.
         registry: the registry that `serving_metrics` serves.
-        compactions, maintenance, store, jvm, disks, loads: numbers that each scrape reads afresh.
+        compactions, maintenance, callbacks, store, jvm, disks, loads: numbers, read at each scrape.
         source: the distance of the tables behind their source.
     """
 

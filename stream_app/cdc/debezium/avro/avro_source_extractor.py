@@ -94,10 +94,10 @@ class AvroSourceExtractor:
                     part.filter(pa.array(~is_named)), message_indices[slice_indices[~is_named]]
                 )
                 unreadable_reasons |= reasons
-                single_index = np.array(list(single_origins), np.int32)
+                single_indices = np.array(list(single_origins), np.int32)
                 for name_parts, field in zip(parts, ("database", "schema", "table"), strict=True):
                     texts = [getattr(origin, field) for origin in single_origins.values()]
-                    name_parts.append((single_index, pa.array(texts, pa.string())))
+                    name_parts.append((single_indices, pa.array(texts, pa.string())))
         database, schema_name, table = (
             gathered_array(name_parts, messages.num_rows, pa.string()) for name_parts in parts
         )

@@ -77,10 +77,10 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
     """Run a compaction that also marks replaced rows of higher levels in deletion vectors."""
     bucket_id = request.bucket_id
     latest_snapshot = table.snapshots.latest()
-    index = table.manifests.read_index_manifest(
+    index_entries = table.manifests.read_index_manifest(
         latest_snapshot.index_manifest if latest_snapshot else None
     )
-    live_entries = [entry for entry in index if entry.bucket_id == bucket_id]
+    live_entries = [entry for entry in index_entries if entry.bucket_id == bucket_id]
     vectors = table.deletion_vector_files.read_buckets(live_entries).get(bucket_id, {})
     merging_rewriter = merge_rewriter(
         table, replace(table.bucket_files(*bucket_id), vectors=vectors)

@@ -18,7 +18,7 @@ from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.observation import Observation, Severity, guarded_observations
 from stream_app.app.ops.doctor.table_examination import database_observations
-from stream_app.checkpoint.checkpoint_owner import own_checkpoint
+from stream_app.checkpoint.checkpoint_owner import claim_checkpoint
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.clock import SystemClock
@@ -163,9 +163,9 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     folder = JobFolder(str(job.folder / "checkpoint"), table.file_io)
     (job.folder / "checkpoint").mkdir()
     assert [observation.text for observation in job.seen("checkpoint")][-1].startswith("new: ")
-    own_checkpoint(JobStateFile(folder), table.location, table.identity())
+    claim_checkpoint(JobStateFile(folder), table.location, table.identity())
     assert job.seen("checkpoint")[-1].text == "belongs to this job, which continues where it was"
-    own_checkpoint(
+    claim_checkpoint(
         JobStateFile(JobFolder(str(job.folder / "other"), table.file_io)), "/elsewhere", "other"
     )
     (job.folder / "checkpoint").rename(job.folder / "own")
@@ -179,7 +179,7 @@ def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
     """The job would make a new table, and then refuse the checkpoint."""
     table = job.table().table
     folder = JobFolder(str(job.folder / "checkpoint"), table.file_io)
-    own_checkpoint(JobStateFile(folder), table.location, table.identity())
+    claim_checkpoint(JobStateFile(folder), table.location, table.identity())
     shutil.rmtree(job.folder / "warehouse/db.db/t")
     observation = job.seen("checkpoint")[-1]
     assert observation.severity is Severity.PROBLEM

@@ -25,7 +25,7 @@ from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.table.analyze.recorded_proof import record_proof
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from tests.support.jobs.busy_job import Busy
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import GARBAGE, bad, creates
@@ -56,7 +56,7 @@ def test_the_list_has_the_age_of_proofs(tmp_path: Path) -> None:
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     with page_of(job) as page:
         assert "proven" not in page.words("/")
-        opened = open_for_writing(job.table("orders"))
+        opened = require_writable(job.table("orders"))
         record_proof(opened, "jdbc:postgresql://db/shop o.t, at LSN 0/1A2B", "1 row", ["w (real)"])
         words = page.words("/")
         assert re.search(r"orders ready up to date \S+ s ago \S+ s ago, in part ", words)

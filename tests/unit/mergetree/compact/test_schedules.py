@@ -151,7 +151,7 @@ class BucketModel:
                     self.files.delete(file)
 
     def restore(self) -> None:
-        self.manager.restore(
+        self.manager.replace_levels(
             Levels(self.live(), num_levels=self.num_levels, key_of=self.files.key_of), None
         )
 

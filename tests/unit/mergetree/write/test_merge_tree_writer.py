@@ -86,7 +86,7 @@ def test_what_is_written_is_what_a_dict_holds(shape: Shape, data: st.DataObject)
     assert {key_in(shape)(row): row for row in merged} == expected
     assert len(merged) == len(expected)
     assert {file.level for file in result.added_files} <= {0}
-    logged = files.rows_of(result.changelog)
+    logged = files.rows_of(result.changelog_files)
     assert by_key(logged, shape) == (in_order_of_age(arrived, shape) if changelog else {})
 
 
@@ -136,7 +136,7 @@ def some_rows(count: int, text: str = "v") -> Iterator[pa.RecordBatch]:
 def test_nothing_written_makes_no_file() -> None:
     writer = writer_of(INT, INT.files(), bytes_max=1_000, changelog=True)
     result = writer.prepare_commit()
-    assert result.added_files == result.changelog == ()
+    assert result.added_files == result.changelog_files == ()
 
 
 def test_files_are_handed_over_once() -> None:

@@ -93,7 +93,7 @@ def written(
         writer.write(batch_of(rows, first))
         first += len(rows)
     result = writer.prepare_commit()
-    shown = files.rows_of(result.changelog if changelog else result.added_files)
+    shown = files.rows_of(result.changelog_files if changelog else result.added_files)
     texts = [
         f"{RowKind(row[VALUE_KIND]).short} {row['k']} {row['a']} {row['b']}"
         for row in sorted(shown, key=lambda row: row["_SEQUENCE_NUMBER"])
