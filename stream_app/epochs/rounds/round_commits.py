@@ -110,7 +110,7 @@ class DecodedEpoch(Generic[MessagesT]):
         return self.source_epoch.source_end
 
     def is_idle(self, table_index: int) -> bool:
-        """Return whether the round has a table for which the epoch has no rows."""
+        """Return whether the epoch is known to have no rows for a table of the round."""
         tables_with_blocks = self.routed_epoch.table_indices
         return (
             tables_with_blocks is not None

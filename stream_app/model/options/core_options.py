@@ -289,7 +289,7 @@ class CoreOptions:
 
     @property
     def bucket(self) -> int:
-        """The number of buckets (``bucket``); -1: no fixed number."""
+        """The number of buckets (``bucket``); -1: no fixed number, -2: postponed buckets."""
         return self[BUCKET]
 
     @property

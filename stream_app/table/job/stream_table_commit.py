@@ -172,7 +172,7 @@ class StreamTableCommit:
 
         1. Apply other writers' commits, and wait while a bucket has too many sorted runs.
         2. Commit the files. From here on the epoch is committed, even if compactions fail.
-        3. Record the epoch; then publish the finished compactions, and start due ones.
+        3. Record the epoch; then publish the finished compactions, and begin due ones.
         4. Run the compactions for which the table's options make an epoch wait.
 
         Raises:

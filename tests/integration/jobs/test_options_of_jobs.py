@@ -25,7 +25,7 @@ def test_a_partition_without_a_time_is_a_bad_record_and_unused_options_are_repor
         },
     )
     error = harness.fails()
-    assert error.startswith("1 records could not be decoded, 0 are allowed\n")
+    assert error.startswith("1 records could not be stored, 0 are allowed\n")
     assert "v=2026-01-31" in error
     result = harness.run(f"stream.quarantine={harness.folder}/quarantine")
     warnings = [line for line in result.output.splitlines() if "does not act on" in line]

@@ -21,7 +21,7 @@ EMPTY = frozenset(
 """They say how a value came about, not what it is: `files`, `row`, `schema` say that."""
 
 EMPTY_STORED = {"stream_app/table": frozenset({"failed"})}
-"""Fields of a storey whose names are keys of files: `CompactionMetrics.failed`."""
+"""Fields of a package whose names are keys of files: `CompactionMetrics.failed`."""
 
 NOUNS_IN_ED = frozenset({"feed", "need", "seed", "speed"})
 """Words that end like a participle."""
@@ -76,7 +76,7 @@ NUMBER_WORDS = frozenset({"max", "min", "num", "total"})
 _NAMED_WELL = ("stream_app", "bench", "docker", "tests")
 
 
-def _storey(module: str) -> str:
+def _package(module: str) -> str:
     return "/".join(module.split("/")[:2])
 
 
@@ -134,15 +134,15 @@ def test_parts_of_names_are_not_empty() -> None:
     assert names == set(), "name it by what it is"
 
 
-@pytest.mark.parametrize("storey", sorted({_storey(name) for name in modules(*_NAMED_WELL)}))
-def test_values_have_no_empty_names(storey: str) -> None:
+@pytest.mark.parametrize("package", sorted({_package(name) for name in modules(*_NAMED_WELL)}))
+def test_values_have_no_empty_names(package: str) -> None:
     names = Counter(
         name
         for module in modules(*_NAMED_WELL)
-        if _storey(module) == storey
+        if _package(module) == package
         for name in values(tree_of(module))
     )
-    empty = (EMPTY | VERBS) - EMPTY_STORED.get(storey, frozenset())
+    empty = (EMPTY | VERBS) - EMPTY_STORED.get(package, frozenset())
     assert not empty & names.keys(), "name the value by what it is, such as files or row"
 
 

@@ -61,7 +61,7 @@ _COUNTERS = (
     ("messages", "Messages that were read."),
     ("changes", "Changes that were written."),
     ("skipped_messages", "Messages that mean no row."),
-    ("bad_records", "Records that could not be decoded."),
+    ("bad_records", "Records that could not be stored."),
     ("decoder_errors", "Bad records at which the decoder failed: a bug, to be reported."),
 )
 """Counters of an epoch without further labels."""
@@ -145,7 +145,7 @@ class JobMetrics:
         )
         self._reasons = self._table_counter(
             "bad_records_by_reason",
-            "Records that could not be decoded, by kind of reason.",
+            "Records that could not be stored, by kind of reason.",
             "reason",
         )
         for reason in REASON_KINDS:
