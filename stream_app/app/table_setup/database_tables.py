@@ -257,7 +257,7 @@ class DatabaseTables:
     def _warn_of_limit(self, origin: Origin) -> None:
         """Warn of the first source table beyond the limit, and remember that the job is full."""
         if not self._full_reason:
-            limit = TableLimit(self.job_tables.sync.max_tables)
+            table_limit = TableLimit(self.job_tables.sync.max_tables)
             self._full_reason = table_limit.reason
             text = f"messages of {origin} and of all further source tables go to quarantine: "
             self.state_file.warn(
