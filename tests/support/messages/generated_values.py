@@ -266,16 +266,7 @@ def _forms(number: int, scale: int) -> list[str]:
 def _decimal_texts(column: Column, rng: random.Random) -> list[str]:
     """Numbers near the column's limits, and beyond 2^127 when they are scaled."""
     end = 10**column.precision
-    units = [
-        end - 1,
-        end,
-        1 - end,
-        -end,
-        end + 1,
-        10 * end,
-        2**127 - 1,
-        -(2**127),
-    ]
+    units = [end - 1, end, 1 - end, -end, end + 1, 10 * end, 2**127 - 1, -(2**127)]
     units += [(2**128) * times + rng.randrange(end) for times in (1, 2, 3, 5, 29)]
     units += [rng.randrange(10 ** rng.randrange(1, column.precision + 3)) for _ in range(6)]
     units += [-rng.randrange(10 ** rng.randrange(1, column.precision + 3)) for _ in range(4)]

@@ -245,18 +245,7 @@ def test_base64_of_every_length() -> None:
 def test_a_decimal_takes_exactly_the_numbers_of_its_precision(precision: int) -> None:
     """Exactly the numbers of so many digits fit, whatever their number of bytes."""
     end = 10**precision
-    numbers = [
-        end - 1,
-        1 - end,
-        end,
-        -end,
-        0,
-        -1,
-        255,
-        -256,
-        2**127 - 1,
-        -(2**127),
-    ]
+    numbers = [end - 1, 1 - end, end, -end, 0, -1, 255, -256, 2**127 - 1, -(2**127)]
     numbers += [2**64, 2**63, -(2**63), 2**200, -(2**64)]
     raw = [n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in numbers]
     target = pa.decimal128(precision, 0)
