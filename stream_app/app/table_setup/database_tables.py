@@ -260,9 +260,8 @@ class DatabaseTables:
             table_limit = TableLimit(self.job_tables.sync.max_tables)
             self._full_reason = table_limit.reason
             text = f"messages of {origin} and of all further source tables go to quarantine: "
-            self.state_file.warn(
-                [JobWarning(problem=text + table_limit.problem, fix=table_limit.FIX)]
-            )
+            warning = JobWarning(problem=text + table_limit.problem, fix=table_limit.FIX)
+            self.state_file.warn([warning])
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
         _LOG.error("messages of %s go to quarantine: %s", ", ".join(map(str, origins)), reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.names.test_names import other_names, values
+from tests.tidy.names.names_of_a_module import other_names, values
 from tests.tidy.project_files import modules, tree_of
 
 EXTREMES = frozenset(
