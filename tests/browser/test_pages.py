@@ -1,4 +1,4 @@
-"""The pages in a real Chromium: live updates, keyboard, phone, dark, assistive technology."""
+"""A real Chromium shows the pages: live updates, keyboard, phone, dark, assistive technology."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four-row examples in docstrings of dense NumPy are what the functions do."""
+"""The functions of dense NumPy give the four-row examples of their docstrings."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_binary_rows_and_their_hashes() -> None:
     assert bucket_of([NUMBERS], INT, 2).tolist() == [0, 0, 1, 0]
 
 
-def test_rows_of_four_records() -> None:
+def test_four_records_become_five_rows() -> None:
     has_before = np.array([False, True, True, False])
     has_after = np.array([True, True, False, True])
     ops = np.array([CREATE, UPDATE, DELETE, UPDATE], np.uint8)

@@ -1,4 +1,4 @@
-"""Options of a table that a job minds before it writes, and those that it does not act on."""
+"""A job checks a table's options before it writes, and reports those without effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Epochs that end between transactions: read from a broker, noted, and the same after a crash."""
+"""A job cuts epochs between transactions, records the borders, and repeats them after a crash."""
 
 from __future__ import annotations
 

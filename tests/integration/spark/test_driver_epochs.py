@@ -1,4 +1,4 @@
-"""Small epochs in the driver: the same rows as by Spark's tasks, which repeat what goes wrong."""
+"""Driver epochs store the rows that Spark's tasks would store; tasks repeat failed ones."""
 
 from __future__ import annotations
 

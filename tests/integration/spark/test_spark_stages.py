@@ -1,4 +1,4 @@
-"""Sources and the first stage of an epoch on real Spark and a real broker."""
+"""The sources and the first stage of an epoch run on real Spark and a real broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of type VECTOR: PyPaimon 2.1 and Paimon's Rust read ours, and we read PyPaimon's."""
+"""PyPaimon 2.1 and Paimon's Rust read our columns of type VECTOR, and we read PyPaimon's."""
 
 from __future__ import annotations
 

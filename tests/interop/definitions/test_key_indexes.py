@@ -1,4 +1,4 @@
-"""Key indexes of Paimon 2: their tables are read as if the index files were not there, and kept.
+"""stream_app reads and continues Paimon 2's tables with key indexes, whose files it keeps.
 
 No writer of them can be had for the tests. So the entries of the index manifest are made here as
 Paimon's source has them (`index/pksorted/PkSortedIndexFile.java`), beside deletion vectors. The

@@ -1,4 +1,4 @@
-"""Tables of Paimon 2: what its options make of a row, its metadata, and its list of options."""
+"""stream_app knows Paimon 2's options, and reads, continues or refuses its tables."""
 
 from __future__ import annotations
 

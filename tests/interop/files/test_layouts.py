@@ -1,4 +1,4 @@
-"""Options that move files or change how they are written, each in a table that Paimon has made.
+"""Each option that moves files, or changes how they are written, works in a table of Paimon's.
 
 Whatever the option: `check` finds nothing wrong in a sound table, upkeep takes away what nothing
 names and no more, and rows are those that Paimon reads, or are refused with the option's name.
@@ -249,7 +249,7 @@ def named_files(paimon_java: PaimonJava, path: Path) -> set[str]:
     "name",
     [pytest.param(name, marks=[pytest.mark.variant] * (name in VARIANTS)) for name in LAYOUTS],
 )
-def test_a_table_of_paimons_is_treated_rightly(
+def test_a_table_of_paimon_stays_sound_while_stream_app_writes_and_expires(
     paimon_java: PaimonJava, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     layout, path = LAYOUTS[name], tmp_path / "db.db" / "t"

@@ -1,4 +1,4 @@
-"""Branches: Paimon reads and writes ours, we theirs, and the main branch follows one of them."""
+"""Paimon reads and writes our branches, and we Paimon's; a branch can become the main one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paimon's expiry and ours on the same table: the same stays. And Paimon reads what we have left.
+"""Paimon's expiry and ours keep the same files, and Paimon reads what ours has kept.
 
 Where tables differ on purpose (time counts from when a snapshot was replaced) a test says so.
 """

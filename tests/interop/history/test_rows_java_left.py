@@ -1,4 +1,4 @@
-"""Rows that Paimon's Java has committed and not compacted: a job of ours brings them to readers."""
+"""A job of ours compacts the rows that Paimon's Java has committed and not compacted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in Iceberg's own REST catalog: PyIceberg finds them by name, with each version."""
+"""PyIceberg finds each version of tables by name in Iceberg's own REST catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iceberg's runtime for Spark reads our tables by their names: rows, history, tags, statistics."""
+"""Iceberg's runtime for Spark reads rows, history, tags and statistics of our tables by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables without a primary key: ours before Paimon's readers, Paimon's before ours, in turns."""
+"""Paimon reads our tables without a primary key, we read Paimon's, and both write in turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletion vectors that Paimon's Java wrote before us, and ours before Java and PyPaimon."""
+"""stream_app reads deletion vectors of Paimon's Java; Java and PyPaimon read ours."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ def live_of(table: FileStoreTable) -> list[ManifestEntry]:
     return sorted(live, key=lambda entry: min(keys_of(table, entry)))
 
 
-def stored(table: FileStoreTable, entry: ManifestEntry) -> pq.ParquetFile:
+def stored_file(table: FileStoreTable, entry: ManifestEntry) -> pq.ParquetFile:
     return pq.ParquetFile(table.paths.data_file(entry.partition, entry.bucket, entry.file))
 
 
 def keys_of(table: FileStoreTable, entry: ManifestEntry) -> list[int]:
-    return stored(table, entry).read(["k"])["k"].to_pylist()
+    return stored_file(table, entry).read(["k"])["k"].to_pylist()
 
 
 def rows_of(table: FileStoreTable, entry: ManifestEntry) -> pa.Table:
     """The rows of a file that are left, read in small batches."""
-    file = stored(table, entry)
+    file = stored_file(table, entry)
     vectors = deletion_vectors(table, latest_of(table)).get(entry.bucket_id, {})
     batches = file.iter_batches(batch_size=7)
     if entry.file.file_name in vectors:

@@ -1,4 +1,4 @@
-"""Tables with ``bucket = -1`` and a key: Paimon's Java and stream_app write in turns."""
+"""Paimon's Java and stream_app write tables with ``bucket = -1`` and a key in turns."""
 
 from __future__ import annotations
 

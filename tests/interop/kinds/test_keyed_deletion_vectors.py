@@ -1,4 +1,4 @@
-"""Deletion vectors of tables with a primary key: Paimon's Java and stream_app write in turns."""
+"""Paimon's Java and stream_app write keyed tables with deletion vectors in turns."""
 
 from __future__ import annotations
 

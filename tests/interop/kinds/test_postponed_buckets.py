@@ -1,4 +1,4 @@
-"""Tables with ``bucket = -2``: Paimon's Java and stream_app postpone rows, and read the same ones.
+"""Paimon's Java and stream_app postpone rows with ``bucket = -2``, and read the same rows.
 
 Paimon's library has no job that gives postponed rows their buckets; its Flink and Spark have. Java
 writes to real buckets as these do: by an option of the process that gives their number.

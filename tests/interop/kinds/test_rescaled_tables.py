@@ -1,4 +1,4 @@
-"""Fixed buckets that change in number: Paimon's Java, PyPaimon and stream_app continue in turns."""
+"""Paimon's Java, PyPaimon and stream_app continue tables in turns, with other bucket counts."""
 
 from __future__ import annotations
 

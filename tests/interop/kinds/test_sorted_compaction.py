@@ -1,4 +1,4 @@
-"""Sorted compactions of tables without a key: the same rows, in an order that conditions use."""
+"""Sorted compactions of tables without a key keep the rows, in an order by which readers prune."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of ours before Paimon's own readers, and tables that Paimon and we write in turns."""
+"""Paimon's readers read our tables, and Paimon and stream_app write tables in turns."""
 
 from __future__ import annotations
 

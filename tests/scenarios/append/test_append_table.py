@@ -1,4 +1,4 @@
-"""Tables without a primary key: what is written, how it is read, and what they cannot take."""
+"""Tables without a primary key store and return rows, and refuse what they cannot take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``check --source`` with another table or a tag: equal, or the keys of the rows that differ."""
+"""``check --source`` finds that two tables are equal, or names the keys of rows that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers about compactions: the arithmetic, and what a job with real files says of itself."""
+"""A job computes the right numbers about its compactions, also with real files."""
 
 from __future__ import annotations
 

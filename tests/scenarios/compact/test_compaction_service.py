@@ -171,7 +171,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
     assert run_counts == [{1}] * 8
 
 
-def opened(table: FileStoreTable, *words: str) -> FileStoreTable:
+def opened_table(table: FileStoreTable, *words: str) -> FileStoreTable:
     """The table that `stream-app compact` opens."""
     parser = argparse.ArgumentParser()
     add_compact_arguments(parser)
@@ -183,11 +183,11 @@ def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
     table = a_table(tmp_path, write_only="true")
     TableWriter(table).write(rows(0))
     with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
-        opened(table, "--set", "snapshot.num-retained.max=3")
+        opened_table(table, "--set", "snapshot.num-retained.max=3")
     with pytest.raises(SchemaMismatchError, match="is its default in the table, 1d is configured"):
-        opened(table, "--set", "record-level.expire-time=1d")
+        opened_table(table, "--set", "record-level.expire-time=1d")
     with pytest.raises(UsageError, match="'upsert-key' = 'k' is not supported"):
-        opened(table, "--set", "upsert-key=k")
+        opened_table(table, "--set", "upsert-key=k")
 
 
 def test_options_in_the_table_are_checked_together_with_those_of_a_compaction(
@@ -201,14 +201,14 @@ def test_options_in_the_table_are_checked_together_with_those_of_a_compaction(
     schema["options"]["snapshot.num-retained.max"] = "3"
     file.write_text(json.dumps(schema))
     with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
-        opened(table)
-    mended = opened(table, "--set", "snapshot.num-retained.max=20")
+        opened_table(table)
+    mended = opened_table(table, "--set", "snapshot.num-retained.max=20")
     assert mended.options[SNAPSHOT_NUM_RETAINED_MAX] == 20
     assert not mended.options[WRITE_ONLY]
     schema["options"]["upsert-key"] = "k"
     file.write_text(json.dumps(schema))
     with pytest.raises(UnsupportedTableError, match="upsert-key = k"):
-        opened(table, "--set", "snapshot.num-retained.max=20")
+        opened_table(table, "--set", "snapshot.num-retained.max=20")
 
 
 def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_pa
 
 @pytest.mark.parametrize("outside", [False, True], ids=["in the job", "--follow"])
 def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
-    """Level 0 is lifted at the latest after so many flushes."""
+    """A compaction moves level 0 up after `lookup-compact.max-interval` flushes at the latest."""
     options = {
         "force_lookup": "true", "lookup_compact": "gentle", "lookup_compact__max_interval": 3,
         "num_sorted_run__compaction_trigger": 3, "compaction__size_ratio": 0,

@@ -1,4 +1,4 @@
-"""Finished compactions are published with the next epoch, or several together."""
+"""The job publishes finished compactions with the next epoch, or several together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following a table: what a reader gets, when it ends, and what its consumer remembers."""
+"""A follower gets each change once, ends at its bound, and stores its position in a consumer."""
 
 from __future__ import annotations
 

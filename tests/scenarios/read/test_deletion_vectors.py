@@ -1,4 +1,4 @@
-"""Deletion vectors as files of a table: what a snapshot has, and what a commit changes."""
+"""Snapshots name deletion vectors as files of a table, and commits replace them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table on S3 beside the same table on a local disk: written, compacted and read by one code."""
+"""The same code writes, compacts and reads a table on S3 and one on a local disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random histories of which old versions expire: what stays reads as ever, nothing is left over.
+"""The expiry of random histories keeps the other versions readable, and leaves no file behind.
 
 `tests.support.tables.expiring_table` derives what must lie on disk from the files that are named.
 """

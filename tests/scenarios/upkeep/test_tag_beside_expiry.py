@@ -1,4 +1,4 @@
-"""A tag that is given while its version expires: it is refused, or it reads whole.
+"""A tag of a version that expires meanwhile is refused, or is readable whole.
 
 An expiry and the tagger are stopped before each of their file operations in turn, and
 the other one goes on; or they die there. Afterwards the next expiry works, and nothing is left.

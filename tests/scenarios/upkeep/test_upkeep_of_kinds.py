@@ -1,4 +1,4 @@
-"""Verbs of upkeep on tables with an index of keys or with deletion vectors, and jobs that go on.
+"""Upkeep verbs handle tables with a key index or deletion vectors, whose jobs continue.
 
 Each verb is the command line's. Behind each the next epochs meet old keys and new ones: what the
 index and the vectors say of rows that have gone would show in the rows.

@@ -1,4 +1,4 @@
-"""A table that fails is held back alone and loses nothing: it catches up in an epoch of its own."""
+"""A job holds a failing table back alone; the table catches up in an epoch of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task's share of an epoch: one message a bucket, all files synced, nothing left of a failure."""
+"""A task sends one message a bucket, syncs all files, and leaves no file after a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A TRUNCATE of the source empties the table, whatever crashes: later rows alone stay."""
+"""A TRUNCATE of the source empties the table, and later rows stay, whatever crashes."""
 
 from __future__ import annotations
 

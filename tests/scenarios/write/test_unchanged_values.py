@@ -1,4 +1,4 @@
-"""Updates that leave unchanged values out (TOAST), epoch by epoch through a whole job."""
+"""A whole job restores the unchanged values (TOAST) that updates omit, epoch by epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The upkeep beside the jobs: it expires versions, creates and deletes tags, and deletes rows.
+"""The upkeep beside the jobs expires versions, creates and deletes tags, and deletes rows.
 
 Each action is written down before it begins, because its outcome may stay unknown.
 """

@@ -21,7 +21,7 @@ _INTEGER_BITS = {
 
 
 def value_of(data_type: DataType, rng: random.Random) -> Any:  # noqa: C901, PLR0911 - a table
-    """A value of a type, often one at its edge."""
+    """Return a value of a type, often one at its edge."""
     root = data_type.root
     if root in _INTEGER_BITS:
         end = 1 << (_INTEGER_BITS[root] - 1)

@@ -47,7 +47,7 @@ def tag_or_not(history: History) -> None:
 
 
 def with_tags(folder: Path) -> History:
-    """Nine versions, of which the last two are left; a tag on the second, fourth and eighth."""
+    """Make nine versions, of which two are left, and tags on the second, fourth and eighth."""
     history = a_history(folder, "changelog files", 5)
     for _ in range(9):
         history.step()

@@ -1,4 +1,4 @@
-"""Whole batches: empty ones, bad ones, huge values, order, pickling, and the format's name."""
+"""Decoders handle empty and bad batches, huge values, order and pickling."""
 
 from __future__ import annotations
 

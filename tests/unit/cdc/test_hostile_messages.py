@@ -1,4 +1,4 @@
-"""Ten thousand messages that nobody should send: none is lost, none harms its neighbours."""
+"""Ten thousand malformed messages: none is lost, and none affects its neighbours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eight times the bytes are about eight times the work, counted in calls and in bytes of Arrow."""
+"""The cost of decoding grows linearly with the bytes, in calls and in Arrow's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of options and variables, which of them wins, and the options that a client gets."""
+"""Options and variables of S3 have a precedence, which decides what a client gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users' troubles with stores: the error comes soon, in their words, and says what to do."""
+"""A user's errors with stores come soon, in known words, and say what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletion vectors: Java's bytes, any rows, and what is refused."""
+"""Deletion vectors hold any rows in Java's bytes, and damaged ones are refused."""
 
 from __future__ import annotations
 

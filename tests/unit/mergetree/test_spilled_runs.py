@@ -1,4 +1,4 @@
-"""Runs on disk come back as they were, and many of them become few."""
+"""Spilled runs come back unchanged, and many of them become few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that metadata is made of: files, entries, kinds of rows and commits."""
+"""The values of metadata (files, entries, row kinds, commits) keep their rules."""
 
 from __future__ import annotations
 

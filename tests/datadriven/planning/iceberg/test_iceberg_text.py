@@ -1,4 +1,4 @@
-"""Decisions about Iceberg's metadata, as text."""
+"""Decides what Iceberg's metadata contain, and compares the decisions as text."""
 
 from __future__ import annotations
 

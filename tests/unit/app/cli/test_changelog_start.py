@@ -1,4 +1,4 @@
-"""``--from``: what its texts mean, and which snapshots it refuses."""
+"""``--from`` accepts each of its texts, and refuses snapshots that it cannot start from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes as Debezium's messages, and what our own reader of such messages makes of them."""
+"""stream_app decodes the Debezium messages that it writes back into the same changes."""
 
 from __future__ import annotations
 

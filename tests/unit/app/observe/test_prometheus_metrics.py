@@ -1,4 +1,4 @@
-"""A job's numbers for Prometheus: what is there, under which name, and for how long."""
+"""A job gives Prometheus its numbers under their documented names, as long as they hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replay of quarantined records: once, in the order of the source, never over a newer change."""
+"""A replay stores quarantined records once, in source order, and never over a newer change."""
 
 from __future__ import annotations
 

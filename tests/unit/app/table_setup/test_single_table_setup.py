@@ -1,4 +1,4 @@
-"""The table of a job: what a configuration leaves to us, and folders that cannot be made."""
+"""A job creates its table by its configuration, and names folders that it cannot create."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a job of a whole database: states, lag, what runs, a replay."""
+"""The page of a database's job shows states, lag and current work, and offers a replay."""
 
 from __future__ import annotations
 

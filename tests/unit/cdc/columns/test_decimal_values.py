@@ -1,4 +1,4 @@
-"""Numbers in DECIMAL columns: the exact value, or a bad record. Fractions are the judge.
+"""DECIMAL columns take the exact number or make a bad record; Fraction is the model.
 
 Numbers lie close to what a column can hold, far beyond it, and at the borders of 64, 128 and 256
 bits, in each form that a connector sends. Each goes through the decoder among others of its form,
@@ -45,7 +45,7 @@ def numbers_near(precision: int, scale: int, rng: random.Random) -> list[Decimal
     return [number for number in numbers + whole if number.adjusted() < 76]
 
 
-def stored(number: Decimal, precision: int, scale: int) -> Decimal | None:
+def stored_number(number: Decimal, precision: int, scale: int) -> Decimal | None:
     """Return the number as the column stores it; None if it cannot."""
     unscaled = Fraction(number) * 10**scale
     if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
@@ -90,7 +90,7 @@ def test_a_number_is_exact_or_its_record_is_bad(
     precision, scale = decimal_type
     mode, write = FORMS[form]
     numbers = numbers_near(precision, scale, random.Random(f"{seed} {precision} {scale}"))
-    expected = [stored(number, precision, scale) for number in numbers]
+    expected = [stored_number(number, precision, scale) for number in numbers]
     texts = [write(number) for number in numbers]
     check(f"DECIMAL({precision},{scale})", texts, expected, {"decimal.handling.mode": mode})
 
@@ -119,7 +119,8 @@ def test_bytes_of_any_scale_are_exact_or_fail(
     unscaled += [rng.randrange(-(10 ** rng.randrange(1, 39)), 10**20) for _ in range(60)]
     unscaled += [number * 10 ** max(0, sent_scale - scale) for number in unscaled[7:40]]
     expected = [
-        stored(Decimal(number).scaleb(-sent_scale, PLAIN), precision, scale) for number in unscaled
+        stored_number(Decimal(number).scaleb(-sent_scale, PLAIN), precision, scale)
+        for number in unscaled
     ]
     raw = [number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True) for number in unscaled]
     indices = range(len(raw))

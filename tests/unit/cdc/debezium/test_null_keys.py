@@ -1,4 +1,4 @@
-"""Messages for a table whose key may be null (``primary-key.nullable``)."""
+"""Debezium's messages may have null keys with ``primary-key.nullable``."""
 
 from __future__ import annotations
 

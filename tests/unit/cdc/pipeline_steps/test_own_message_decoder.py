@@ -1,4 +1,4 @@
-"""Records of other source tables in a job of one table: set aside, and no other record suffers."""
+"""A job of one table quarantines records of other source tables, and decodes the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between epochs, and before the first one, the job looks after its table."""
+"""The job maintains its table between epochs, and before the first one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics of different source tables in one job, within an epoch and across epochs and starts."""
+"""A job notices that its topics have several source tables, in one epoch or over many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compaction that fails leaves nothing behind. What one does: compact_task.txt."""
+"""A failed compaction leaves no file behind. compact_task.txt has what a compaction does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bucket through many epochs with compactions at random times: no row is lost, none comes back.
+"""Compactions at random times of many epochs lose no row, and bring none back.
 
 Flushes, picks, ends, failures and commits of compactions come in any order. After every step the
 merged view of the committed files is what a dict holds, and every file that the tree forgot is
@@ -38,7 +38,7 @@ from tests.support.histories.change_streams import (
     key_in,
     merged_view,
     newest,
-    numbered,
+    with_sequence_numbers,
 )
 from tests.support.tables.lsm_files import MemoryFiles
 
@@ -109,7 +109,7 @@ class BucketModel:
         )
         for batch in batches_of(rows, self.shape, 10):
             writer.write(batch)
-        self.arrived += numbered(rows, len(self.arrived))
+        self.arrived += with_sequence_numbers(rows, len(self.arrived))
         for file in writer.prepare_commit().added_files:
             self.manager.add_new_file(file, None)
 

@@ -1,4 +1,4 @@
-"""Merge engines by their name in the options."""
+"""The registry finds merge engines by their names in the options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each function of nested columns beside a fold that goes step by step, as Paimon's does."""
+"""Each function of nested columns equals a fold of single steps as Paimon's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any stream of changes through write buffer, spill and flush comes out as a dict says."""
+"""Write buffer, spill and flush give the rows that a dict predicts, for any stream of changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.histories.change_streams import (
     key_in,
     merged_view,
     newest,
-    numbered,
+    with_sequence_numbers,
 )
 from tests.support.tables.lsm_files import MemoryFiles
 
@@ -79,7 +79,7 @@ def test_what_is_written_is_what_a_dict_holds(shape: Shape, data: st.DataObject)
             writer.write(batch)
         result = writer.prepare_commit()
         assert list(Path(folder).iterdir()) == [], "no spill file stays"
-    arrived = numbered(rows, 100)
+    arrived = with_sequence_numbers(rows, 100)
     assert writer.next_sequence_number == 100 + len(rows)
     merged = merged_view(result.added_files, files, Deduplicate())
     expected = newest(arrived, shape)
@@ -123,7 +123,7 @@ def test_ignored_kinds_take_no_sequence_number(rows: list[dict[str, Any]]) -> No
     writer = writer_of(INT, files, bytes_max=1_000, ignored_kinds=ignored)
     for batch in batches_of(rows, INT, 7):
         writer.write(batch)
-    numbered_rows = numbered([row for row in rows if row[VALUE_KIND] in (0, 2)], 100)
+    numbered_rows = with_sequence_numbers([row for row in rows if row[VALUE_KIND] in (0, 2)], 100)
     merged = merged_view(writer.prepare_commit().added_files, files, Deduplicate())
     assert {key_in(INT)(row): row for row in merged} == newest(numbered_rows, INT)
 

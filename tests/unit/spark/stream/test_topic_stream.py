@@ -1,4 +1,4 @@
-"""Epochs of topics: what is read, and what the checkpoint has, also when a run ends amid one."""
+"""Epochs of topics read the planned messages, and a checkpoint continues an interrupted run."""
 
 from __future__ import annotations
 
