@@ -64,7 +64,7 @@ class Step:
     rows: int
     size: int
     seconds: float
-    limit: str
+    limit_text: str
     limit_seconds: float
     goal: float
     cpu_ratio: float = math.nan
@@ -77,14 +77,14 @@ class Step:
     def markdown(self) -> str:
         return (
             f"| {self.name} | {self.rows / self.seconds / 1e3:,.0f} "
-            f"| {self.size / self.seconds / 1e6:,.0f} | {self.ratio:.2f} | {self.limit} "
+            f"| {self.size / self.seconds / 1e6:,.0f} | {self.ratio:.2f} | {self.limit_text} "
             f"| ≤ {self.goal} |"
         )
 
     def line(self) -> str:
         return (
             f"{self.name:11} {self.rows / self.seconds / 1e3:9,.0f} k rows/s "
-            f"{self.size / self.seconds / 1e6:7,.0f} MB/s   {self.ratio:5.2f} × {self.limit} "
+            f"{self.size / self.seconds / 1e6:7,.0f} MB/s   {self.ratio:5.2f} × {self.limit_text} "
             f"(goal ≤ {self.goal}; of the processor's time {self.cpu_ratio:.2f})"
         )
 
@@ -241,13 +241,13 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
     result = compact_bucket(table, request)
     outputs = [file_rows(table, bucket, file) for file in result.added_files]
 
-    def limit() -> None:
+    def decode_and_encode() -> None:
         for file in files:
             file_rows(table, bucket, file)
         for rows in outputs:
             encode(table, rows, folder)
 
-    merging, limits = in_turns(runs, lambda: compact_bucket(table, request), limit)
+    merging, limits = in_turns(runs, lambda: compact_bucket(table, request), decode_and_encode)
     rows = sum(file.row_count for file in files)
     size = sum(file.file_size for file in files)
     return Step(

@@ -16,7 +16,7 @@ An error has a problem, its place and the remedy. The tree::
     │       └── ExpectationError 2 a record breaks an expectation that ends the job
     ├── CheckpointError         2  the checkpoint does not belong to this table or its version
     │   └── LateCommitError     1  a commit was held up until its snapshot's number was free again
-    ├── BadRecordsError         2  more undecodable records than `stream.max-bad-records`
+    ├── BadRecordsError         2  more bad records than `stream.max-bad-records`
     │   └── NoGoodRecordError   1  all records of a run that has ended are bad
     ├── RecordTooLargeError     2  one record is larger than the write buffer
     ├── MergeError              2  the merge engine cannot take a row, such as a delete
@@ -143,7 +143,7 @@ class LateCommitError(CheckpointError, exit_code=FAILED):
 
 
 class BadRecordsError(StreamAppError, exit_code=OPERATOR_NEEDED):
-    """More records could not be decoded than `stream.max-bad-records` allows."""
+    """More records could not be stored than `stream.max-bad-records` allows."""
 
 
 class NoGoodRecordError(BadRecordsError, exit_code=FAILED):

@@ -57,7 +57,7 @@ class Case:
     name: str
     updates: float = 0.6
     deletes: float = 0.05
-    keep_update_before: bool = True
+    keeps_update_before: bool = True
     decimals: str = "precise"
     enveloped: bool = False
     flat: bool = False
@@ -72,7 +72,7 @@ class Case:
 
 CASES = (
     Case("changelog input"),
-    Case("no changelog", keep_update_before=False),
+    Case("no changelog", keeps_update_before=False),
     Case("inserts only", updates=0, deletes=0),
     Case("decimal strings", decimals="string", options={"decimal.handling.mode": "string"}),
     Case("schema envelope", enveloped=True),
@@ -258,7 +258,7 @@ def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Me
                 arrow_schema=arrow_schema(columns),
                 primary_keys=("dt", "id"),
                 options=case.options | added_options,
-                keep_update_before=case.keep_update_before,
+                keeps_update_before=case.keeps_update_before,
             ),
         )
         for added_options in option_sets

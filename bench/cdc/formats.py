@@ -32,7 +32,7 @@ from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.schema_registry_port import RegisteredSchema
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
-from tests.support.brokers.schema_registry import answer_of, encoded, schema_registry
+from tests.support.brokers.schema_registry import answer_of, confluent_message, schema_registry
 from tests.support.messages.registered_messages import protobuf_bytes
 
 COLUMNS = (
@@ -302,7 +302,7 @@ def values_of(arm: Arm, count: int, letters: int = 40) -> list[bytes]:
             values.append(protobuf_row({**plain(op, older, row), "updated_at": updated_at}))
         elif schema is not None:
             older, row = avro_image(older), avro_image(row)
-            values.append(encoded(1, schema, arm.message(op, older, row)))
+            values.append(confluent_message(1, schema, arm.message(op, older, row)))
         else:
             message = arm.message(op, older, row)
             head = struct.pack(">BI", 0, 1) if arm.name in KINDS else b""
@@ -335,7 +335,7 @@ def _measure(
             arrow_schema=arrow_schema(columns),
             primary_keys=("id",),
             options=dict(arm.options) | url,
-            keep_update_before=True,
+            keeps_update_before=True,
         ),
     )
     bad_records = decoder.decode(messages).bad_records

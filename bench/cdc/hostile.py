@@ -63,7 +63,7 @@ def _nanoseconds(growing: Growing, size: int) -> float:
             arrow_schema=arrow_schema(columns),
             primary_keys=("id",),
             options=growing.options,
-            keep_update_before=True,
+            keeps_update_before=True,
         ),
     )
     values = [value.encode() for value in growing.values(size)]

@@ -157,7 +157,7 @@ def epochs(
                 partition=PARTITION,
                 bucket=number,
                 added_files=(made_files.flushed(),),
-                changelog=(made_files.flushed(),),
+                changelog_files=(made_files.flushed(),),
             )
             for number in buckets
         ]
@@ -178,7 +178,7 @@ def plan_bytes(table: FileStoreTable) -> int:
         arrow_schema=arrow_schema(table.schema.fields),
         primary_keys=table.schema.primary_keys,
         options={},
-        keep_update_before=True,
+        keeps_update_before=True,
     )
     table_plan = TablePlan(table=table, pipeline=format_pipeline("debezium-json", setup))
     return len(
@@ -241,7 +241,7 @@ def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator
         partition=PARTITION,
         bucket=1,
         added_files=(made_files.flushed(),),
-        changelog=(made_files.flushed(),),
+        changelog_files=(made_files.flushed(),),
     )
     yield f"result of a bucket: {len(pickle.dumps(change))} B"
     yield f"request of a compaction: {statistics.median(executor.request_bytes):.0f} B"

@@ -175,13 +175,15 @@ def _measure(
         file_rows(table, BUCKET, file) for file in compact_bucket(table, request).added_files
     ]
 
-    def limit() -> None:
+    def decode_and_encode() -> None:
         for file in files:
             file_rows(table, BUCKET, file)
         for rows in outputs:
             encode(table, rows, folder)
 
-    compaction_times, limit_times = in_turns(repeats, lambda: compact_bucket(table, request), limit)
+    compaction_times, limit_times = in_turns(
+        repeats, lambda: compact_bucket(table, request), decode_and_encode
+    )
     return Measured(
         case,
         sum(file.row_count for file in files),

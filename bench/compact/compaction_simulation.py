@@ -174,7 +174,7 @@ class SimulatedExecutor:
             request=request,
             rewriter=self.model,  # type: ignore[arg-type]
             key_of=self.table.key_of,
-            min_file_size=self.table.schema.compaction_file_size,
+            file_size_min=self.table.schema.compaction_file_size,
         )
         result = task.run()
         kept_names = {file.file_name for file in result.added_files}
@@ -251,7 +251,7 @@ class Simulation:
         self.model = SizeModel(load, table.schema.target_file_size)
         self.executor = SimulatedExecutor(table, self.model, clock)
         self.coordinator = table_kind_of(table.schema).make_coordinator(table, self.executor)
-        self.coordinator.restore([BUCKET], None)
+        self.coordinator.load([BUCKET], None)
         self.live: dict[str, DataFileMeta] = {}
         self.started = clock.seconds
         self.flushed = 0

@@ -173,7 +173,7 @@ class DatabaseJob:
                 settings=EpochSettings(
                     task_count=_TASKS, splitter=database_tables.splitter(feeds), holds_tables=True
                 ),
-                runner=self.runner,
+                epoch_runner=self.runner,
                 clock=SystemClock(),
                 newcomer_creator=database_tables,
             )

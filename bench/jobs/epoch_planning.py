@@ -114,7 +114,7 @@ def job_epochs(
         return 1
 
     stream = TopicStream(
-        rules=EpochRules(limit=1, drains=False),
+        rules=EpochRules(messages_max=1, drains=False),
         offset_reader=offsets_of(bootstrap, topic),
         epoch_log=EpochLog(checkpoint, can_reread=True),
         writer=EpochLogWriter(checkpoint),

@@ -42,7 +42,7 @@ def shop_format(schema: TableSchema) -> Pipeline:
             arrow_schema=arrow_schema(schema.fields),
             primary_keys=schema.primary_keys,
             options={},
-            keep_update_before=True,
+            keeps_update_before=True,
         ),
     )
 

@@ -44,7 +44,7 @@ class Case:
     keys: int = 10**9
     value_bytes: int = 60
     changelog: bool = False
-    spillable: bool = True
+    may_spill: bool = True
     limit_share: float = 1.0
     """The share of the given limit; a share below 1 makes the rows spill."""
 
@@ -57,7 +57,7 @@ CASES = (
     Case("wide rows", value_bytes=2_000),
     Case("narrow rows", value_bytes=0),
     Case("changelog", changelog=True),
-    Case("no spill", spillable=False, limit_share=0.1),
+    Case("no spill", may_spill=False, limit_share=0.1),
     Case("spill", limit_share=0.1),
     Case("spill strings", key="STRING", limit_share=0.1),
     Case("spill changelog", changelog=True, limit_share=0.1),
@@ -142,16 +142,16 @@ class Sink:
 
 
 def writer_of(
-    case: Case, layout: KeyValueLayout, limit: int, *, as_parquet: bool
+    case: Case, layout: KeyValueLayout, bytes_max: int, *, as_parquet: bool
 ) -> MergeTreeWriter:
     engine = Deduplicate()
     return MergeTreeWriter(
         layout=layout,
         buffer=SortBufferWriteBuffer(
             layout=layout,
-            memory_limit=limit,
+            bytes_max=bytes_max,
             chunk_merge=None if case.changelog else engine,
-            spillable=case.spillable,
+            may_spill=case.may_spill,
         ),
         merge_function=engine,
         file_access=Sink(layout.schema, as_parquet),  # type: ignore[arg-type]
@@ -166,14 +166,17 @@ def run(writer: MergeTreeWriter, batches: Iterator[pa.RecordBatch]) -> None:
     writer.prepare_commit()
 
 
-def measure_peak(case: Case, layout: KeyValueLayout, rows: int, limit: int) -> tuple[int, int]:
+def measure_peak(case: Case, layout: KeyValueLayout, rows: int, bytes_max: int) -> tuple[int, int]:
     """Return the peak memory of Arrow and of NumPy, in bytes."""
     pool = pa.proxy_memory_pool(pa.default_memory_pool())
     default_pool = pa.default_memory_pool()
     pa.set_memory_pool(pool)
     tracemalloc.start()
     try:
-        run(writer_of(case, layout, limit, as_parquet=False), arriving_batches(case, layout, rows))
+        run(
+            writer_of(case, layout, bytes_max, as_parquet=False),
+            arriving_batches(case, layout, rows),
+        )
         return pool.max_memory(), tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -186,11 +189,11 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start_s
 
 
-def measure(case: Case, rows: int, given_limit: int, *, profile: bool = False) -> float:
+def measure(case: Case, rows: int, given_bytes_max: int, *, profile: bool = False) -> float:
     """Print the line of a case, and return the peak of Arrow's memory ÷ the limit."""
     layout = layout_of(case)
-    limit = int(given_limit * case.limit_share)
-    arrow_peak, numpy_peak = measure_peak(case, layout, rows, limit)
+    bytes_max = int(given_bytes_max * case.limit_share)
+    arrow_peak, numpy_peak = measure_peak(case, layout, rows, bytes_max)
     batches = list(arriving_batches(case, layout, rows))
     size = sum(batch.nbytes for batch in batches)
     buffer_s, flush_s = (
@@ -198,7 +201,7 @@ def measure(case: Case, rows: int, given_limit: int, *, profile: bool = False) -
             seconds(
                 partial(
                     lambda encodes: run(
-                        writer_of(case, layout, limit, as_parquet=encodes), iter(batches)
+                        writer_of(case, layout, bytes_max, as_parquet=encodes), iter(batches)
                     ),
                     as_parquet,
                 )
@@ -208,15 +211,15 @@ def measure(case: Case, rows: int, given_limit: int, *, profile: bool = False) -
         for as_parquet in (False, True)
     )
     print(
-        f"{case.name:16} {size / 1e6:6.0f} MB  limit {limit / 1e6:5.0f} MB  "
-        f"Arrow ÷ limit {arrow_peak / limit:.2f}  NumPy ÷ limit {numpy_peak / limit:.2f}  "
+        f"{case.name:16} {size / 1e6:6.0f} MB  limit {bytes_max / 1e6:5.0f} MB  "
+        f"Arrow ÷ limit {arrow_peak / bytes_max:.2f}  NumPy ÷ limit {numpy_peak / bytes_max:.2f}  "
         f"k rows/s: buffer {rows / buffer_s / 1e3:5.0f}, with Parquet {rows / flush_s / 1e3:5.0f}"
     )
     if profile:
         profiler = cProfile.Profile()
-        profiler.runcall(run, writer_of(case, layout, limit, as_parquet=False), iter(batches))
+        profiler.runcall(run, writer_of(case, layout, bytes_max, as_parquet=False), iter(batches))
         pstats.Stats(profiler).sort_stats("tottime").print_stats(18)
-    return arrow_peak / limit
+    return arrow_peak / bytes_max
 
 
 def main() -> None:

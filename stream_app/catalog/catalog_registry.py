@@ -129,7 +129,7 @@ def _hive(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
         timeout_ms=LOCK_ACQUIRE_TIMEOUT.read(options),
     )
     layout = HiveLayout(
-        location_in_properties=LOCATION_IN_PROPERTIES.read(options),
+        has_location_in_properties=LOCATION_IN_PROPERTIES.read(options),
         has_properties=SYNC_ALL_PROPERTIES.read(options),
     )
     return HiveCatalog(

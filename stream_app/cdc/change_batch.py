@@ -38,7 +38,7 @@ MESSAGE_SCHEMA = pa.schema(
 """A Kafka message. `partition` and `offset` are Kafka's; a null `value` is a tombstone."""
 
 BAD_RECORD_SCHEMA = MESSAGE_SCHEMA.append(pa.field("reason", pa.string()))
-"""A message that cannot be decoded, as the job received it, and the reason."""
+"""A message that cannot be decoded or stored, as the job received it, and the reason."""
 BAD_RECORD_ORDER = [(name, "ascending") for name in ("topic", "partition", "offset")]
 
 
@@ -291,7 +291,7 @@ def bad_records_with_reasons(
 
     Args:
         messages: columns of `MESSAGE_SCHEMA`; missing ones become null.
-        reasons: index of a message → why it cannot be decoded.
+        reasons: index of a message → why it cannot be decoded or stored.
     """
     message_indices = sorted(reasons)
     bad_messages = (

@@ -53,7 +53,7 @@ class FormatSetup:
         arrow_schema: their Arrow types, in the same order.
         primary_keys: columns that must never be null, unless `traits` says otherwise.
         options: the format's own options, e.g. ``decimal.handling.mode``.
-        keep_update_before: whether an update also produces -U (changelog-producer = input). An
+        keeps_update_before: whether an update also produces -U (changelog-producer = input). An
             update of the key always does.
         traits: further settings that decide how messages are decoded.
         earlier_names: name that the source used earlier → the table's column.
@@ -64,7 +64,7 @@ class FormatSetup:
     arrow_schema: pa.Schema
     primary_keys: tuple[str, ...]
     options: Mapping[str, str]
-    keep_update_before: bool
+    keeps_update_before: bool
     traits: TableTraits = NO_TRAITS
     earlier_names: Mapping[str, str] = field(default_factory=dict)
     mapping_options: MappingOptions | None = None

@@ -149,8 +149,8 @@ class Pipeline:
         left, right = (
             self._decode_isolating(part) for part in (messages.slice(0, half), messages.slice(half))
         )
-        right_index = np.arange(half, messages.num_rows, dtype=np.int32)
-        return join_results(left, results_in_batch(right, right_index))
+        right_indices = np.arange(half, messages.num_rows, dtype=np.int32)
+        return join_results(left, results_in_batch(right, right_indices))
 
     def _decode_with_steps(self, messages: pa.RecordBatch) -> DecodedBatch:
         decoded_batch = self.decoder.decode(messages)

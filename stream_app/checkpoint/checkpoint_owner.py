@@ -19,7 +19,9 @@ DATABASE = "a whole database"
 _NEW_CHECKPOINT_FIX = "give the job a new checkpoint folder (stream.checkpoint)"
 
 
-def own_checkpoint(state_file: JobStateFile, location: str, identity: str, share: str = "") -> None:
+def claim_checkpoint(
+    state_file: JobStateFile, location: str, identity: str, share: str = ""
+) -> None:
     """Check that the checkpoint belongs to the job; claim a new checkpoint for it.
 
     Args:

@@ -49,14 +49,14 @@ class LoadPlan:
     Attributes:
         source: the database, for people.
         log_position: the position of the database's log before the first row is read.
-        begun_ms: the time of that position, since 1970 in UTC.
+        begun_time_ms: the time of that position, since 1970 in UTC.
         offsets: the ends of the topics at that time, where the job begins to read them.
         epochs: the parts of the job's first epochs.
     """
 
     source: str
     log_position: str
-    begun_ms: int
+    begun_time_ms: int
     offsets: Offsets
     epochs: Sequence[Sequence[LoadPart]]
 
@@ -109,7 +109,7 @@ def read_load_plan(checkpoint: JobFolder) -> LoadPlan | None:
             return LoadPlan(
                 source=str(document["source"]),
                 log_position=str(document["position"]),
-                begun_ms=int(document["begun_ms"]),
+                begun_time_ms=int(document["begun_ms"]),
                 offsets=dict(document["offsets"]),
                 epochs=[[_part(part) for part in parts] for parts in document["epochs"]],
             )
@@ -132,7 +132,7 @@ def write_load_plan(checkpoint: JobFolder, load_plan: LoadPlan) -> None:
         "version": _VERSION,
         "source": load_plan.source,
         "position": load_plan.log_position,
-        "begun_ms": load_plan.begun_ms,
+        "begun_ms": load_plan.begun_time_ms,
         "offsets": load_plan.offsets,
         "epochs": [[_part_document(part) for part in parts] for parts in load_plan.epochs],
     }

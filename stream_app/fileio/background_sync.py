@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -33,10 +33,15 @@ class BackgroundSync:
         Raises:
             OSError: a file could not be synced.
         """
-        syncs, self._syncs = self._syncs, []
-        wait(syncs)  # the abort after an error deletes files, which nobody may be syncing then
-        for sync in syncs:
-            sync.result()
+        first_error: Exception | None = None
+        for sync in self._syncs:
+            try:
+                sync.result()
+            except Exception as error:  # the abort deletes files, which nobody may be syncing then
+                first_error = first_error or error
+        self._syncs = []
+        if first_error is not None:
+            raise first_error
 
     def close(self) -> None:
         """Wait for the syncs that have begun, and ignore their errors."""

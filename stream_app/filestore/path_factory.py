@@ -35,8 +35,8 @@ class FileStorePathFactory:
     Attributes:
         root: the table's folder.
         default_name, uses_legacy_names: the options ``partition.default-name``, ``.legacy-name``.
-        index_in_bucket: ``index-file-in-data-file-dir``; stream_app reads such tables, but does not
-            write them.
+        has_index_in_bucket: ``index-file-in-data-file-dir``; stream_app reads such tables, but does
+            not write them.
         data_folder: the folder of partitions below the root (``data-file.path-directory``).
     """
 
@@ -44,7 +44,7 @@ class FileStorePathFactory:
     partition_type: RowType
     default_name: str
     uses_legacy_names: bool
-    index_in_bucket: bool = False
+    has_index_in_bucket: bool = False
     data_folder: str = ""
 
     @classmethod
@@ -152,7 +152,9 @@ class FileStorePathFactory:
 
     def index_folder_of(self, partition: bytes, bucket: int) -> str:
         """Return the folder of a bucket's new index files."""
-        return self.bucket_folder(partition, bucket) if self.index_in_bucket else self.index_folder
+        return (
+            self.bucket_folder(partition, bucket) if self.has_index_in_bucket else self.index_folder
+        )
 
 
 def new_name(kind: str) -> str:

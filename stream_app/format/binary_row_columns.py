@@ -307,5 +307,7 @@ def _copy_text(text: TextWords, flat: Words, targets: Int64s) -> None:
     # One entry per word: `within` counts 0, 1, 2 … within each row.
     within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
     source = np.repeat(text.starts[indices], counts) + within * WORD
-    bytes_left = np.minimum(np.repeat(lengths, counts) - within * WORD, WORD)
-    flat[np.repeat(targets[indices], counts) + within] = text.words_at[source] & _MASKS[bytes_left]
+    remaining_byte_counts = np.minimum(np.repeat(lengths, counts) - within * WORD, WORD)
+    flat[np.repeat(targets[indices], counts) + within] = (
+        text.words_at[source] & _MASKS[remaining_byte_counts]
+    )

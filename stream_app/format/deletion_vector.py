@@ -64,10 +64,10 @@ class DeletionVector:
     bitmap: FrozenBitMap | FrozenBitMap64
 
     @classmethod
-    def of_positions(cls, positions: npt.ArrayLike, *, bitmap64: bool = False) -> DeletionVector:
+    def of_positions(cls, positions: npt.ArrayLike, *, has_64_bits: bool = False) -> DeletionVector:
         """Return the vector that deletes these rows, in any order and with repetitions."""
         row_positions = np.asarray(positions, dtype=np.int64)
-        if bitmap64:
+        if has_64_bits:
             return cls(FrozenBitMap64(array.array("Q", row_positions.astype(np.uint64).tobytes())))
         assert not row_positions.size or row_positions.max() <= BITMAP32_POSITION_MAX, (
             row_positions.max()
@@ -112,7 +112,7 @@ class DeletionVector:
         if isinstance(left, FrozenBitMap64) and isinstance(right, FrozenBitMap64):
             return DeletionVector(left | right)
         positions = np.concatenate([self.positions(), other.positions()], dtype=np.int64)
-        return DeletionVector.of_positions(positions, bitmap64=True)
+        return DeletionVector.of_positions(positions, has_64_bits=True)
 
 
 def live_rows(

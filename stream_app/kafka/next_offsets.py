@@ -73,15 +73,15 @@ def first_offsets(
     }
 
 
-def next_end(start_offsets: Offsets, newest_offsets: Offsets, limit: int | None) -> Offsets:
+def next_end(start_offsets: Offsets, newest_offsets: Offsets, messages_max: int | None) -> Offsets:
     """Return the end of an epoch from `start_offsets` on; these when there is nothing new.
 
     Args:
         start_offsets: also the oldest offsets of new partitions, so that the limit counts their
             messages.
         newest_offsets: the ends of all partitions.
-        limit: the maximum number of messages, which partitions share in proportion to what they
-            have; None means no limit.
+        messages_max: the maximum number of messages, which partitions share in proportion to what
+            they have; None means no limit.
     """
     sizes = {
         (topic, partition_text): max(0, end - _start(start_offsets, topic, partition_text))
@@ -89,11 +89,11 @@ def next_end(start_offsets: Offsets, newest_offsets: Offsets, limit: int | None)
         for partition_text, end in topic_offsets.items()
     }
     total = sum(sizes.values())
-    if limit is None or total <= limit:
+    if messages_max is None or total <= messages_max:
         return newest_offsets
 
     def end_of(topic: str, partition_text: str, end: int) -> int:
-        share = limit * (sizes[topic, partition_text] / total)
+        share = messages_max * (sizes[topic, partition_text] / total)
         # Each partition gets at least one message, so that none starves.
         count = math.ceil(share) if share < 1 else math.floor(share)
         return min(end, _start(start_offsets, topic, partition_text) + count)

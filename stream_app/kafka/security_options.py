@@ -141,9 +141,10 @@ def security_options(kafka_options: Mapping[str, str]) -> SecurityOptions:
         parts += [
             _truststore_options(kafka_options),
             _keystore_options(kafka_options),
-            _protocol_options(kafka_options),
             _host_name_options(kafka_options),
         ]
+        if protocol_problem := _protocol_problem(kafka_options):
+            problems["ssl.enabled.protocols"] = protocol_problem
     if protocol.startswith("SASL"):
         parts.append(_login_options(kafka_options))
     for part in parts:
@@ -160,16 +161,15 @@ def _unchanged_options(kafka_options: Mapping[str, str]) -> OptionPairs:
             yield key, kafka_options[key]
 
 
-def _protocol_options(kafka_options: Mapping[str, str]) -> OptionPairs:
-    yield from ()
+def _protocol_problem(kafka_options: Mapping[str, str]) -> str:
+    """Return why OpenSSL cannot agree on the enabled protocols; empty if it can."""
     protocols = {
         protocol.strip()
         for protocol in kafka_options.get("ssl.enabled.protocols", "TLSv1.3").split(",")
     }
     if "TLSv1.3" not in protocols or not protocols <= _DEFAULT_PROTOCOLS:
-        raise _ProblemError(
-            "ssl.enabled.protocols", "OpenSSL agrees on TLSv1.3 or TLSv1.2: allow these two"
-        )
+        return "OpenSSL agrees on TLSv1.3 or TLSv1.2: allow these two"
+    return ""
 
 
 def _host_name_options(kafka_options: Mapping[str, str]) -> OptionPairs:

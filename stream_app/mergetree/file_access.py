@@ -29,7 +29,7 @@ class WrittenFiles:
     """
 
     added_files: tuple[DataFileMeta, ...]
-    changelog: tuple[DataFileMeta, ...] = ()
+    changelog_files: tuple[DataFileMeta, ...] = ()
     refused_batches: tuple[pa.RecordBatch, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
     late_change_count: int = 0
@@ -43,7 +43,7 @@ class WrittenFiles:
             bucket=bucket,
             total_buckets=total_buckets,
             added_files=self.added_files,
-            changelog=self.changelog,
+            changelog_files=self.changelog_files,
             index_entries=self.index_entries,
         )
 

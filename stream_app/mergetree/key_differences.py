@@ -53,13 +53,14 @@ class Differences:
         return self.newer_indices[~self.same_values()]
 
     def same_values(
-        self, ignored_columns: Collection[str] = (), *, as_numbers: bool = False
+        self, ignored_columns: Collection[str] = (), *, compares_as_numbers: bool = False
     ) -> Bools:
         """Return which keys of both sides have equal values in both rows: bool [m].
 
         Args:
             ignored_columns: columns that are not compared.
-            as_numbers: whether NaN differs from NaN and -0.0 equals 0.0, as in Paimon's changelogs.
+            compares_as_numbers: whether NaN differs from NaN and -0.0 equals 0.0, as in Paimon's
+                changelogs.
         """
         is_same = np.ones(len(self.older_indices), np.bool_)
         for name in self.batch.schema.names:
@@ -67,7 +68,7 @@ class Differences:
                 continue
             column = self.batch.column(name)
             is_nested = pa.types.is_nested(column.type)
-            column = column if as_numbers or is_nested else _float_bits(column)
+            column = column if compares_as_numbers or is_nested else _float_bits(column)
             older_values, newer_values = (
                 column.take(pa.array(self.order[rows]))
                 for rows in (self.older_indices, self.newer_indices)

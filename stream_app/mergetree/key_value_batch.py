@@ -34,7 +34,7 @@ class KeyValueLayout:
         schema: the schema of a key-value batch.
         key_names: the columns of the trimmed primary key, in key order.
         sequence_fields: the columns that decide before the sequence number; nulls are oldest.
-        sequence_descending: whether the smallest value of the sequence fields is the newest.
+        is_sequence_descending: whether the smallest value of the sequence fields is the newest.
         constant_names: the partition columns, which have one value in all rows of a bucket.
 
         A key column may be null if its field in `schema` is nullable; nulls precede all values.
@@ -43,7 +43,7 @@ class KeyValueLayout:
     schema: pa.Schema
     key_names: tuple[str, ...]
     sequence_fields: tuple[str, ...] = ()
-    sequence_descending: bool = False
+    is_sequence_descending: bool = False
     constant_names: frozenset[str] = frozenset()
 
     @property
@@ -160,7 +160,7 @@ def _sequence_numbers(batch: pa.RecordBatch) -> Int64s | None:
 
 
 def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Int64s:
-    newest_last = "descending" if layout.sequence_descending else "ascending"
+    newest_last = "descending" if layout.is_sequence_descending else "ascending"
     columns = _key_columns(batch, layout)
     for name in layout.sequence_fields:
         # Nulls are older than all values, in both directions.
@@ -313,18 +313,18 @@ def _lesser_values(left: pa.Array, right: pa.Array) -> Bools:
 
 
 def key_order_violations(
-    batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: bool
+    batch: pa.RecordBatch, key_names: Sequence[str], *, accepts_same: bool
 ) -> Bools:
     """Return the mask of rows, from the second on, that break the key order.
 
     Args:
-        or_same: whether a key may equal the previous one.
+        accepts_same: whether a key may equal the previous one.
 
     Four rows::
 
         k                      [5, 5, 7, 6]
-        or_same=False          [T, F, T]
-        or_same=True           [F, F, T]
+        accepts_same=False          [T, F, T]
+        accepts_same=True           [F, F, T]
 
     Returns:
         bool [n - 1], or [0] for a batch without rows.
@@ -337,7 +337,7 @@ def key_order_violations(
         before, after = column.slice(0, count), column.slice(1)
         is_less |= is_equal & _lesser_values(after, before)
         is_equal &= equal_values(after, before)
-    return is_less if or_same else is_less | is_equal
+    return is_less if accepts_same else is_less | is_equal
 
 
 def batches_of_whole_keys(
@@ -353,7 +353,9 @@ def batches_of_whole_keys(
         joined_rows = batch if held_rows is None else pa.concat_batches([held_rows, batch])
         if not joined_rows.num_rows:
             continue
-        key_ends = np.flatnonzero(~key_order_violations(joined_rows, key_names, or_same=False)) + 1
+        key_ends = (
+            np.flatnonzero(~key_order_violations(joined_rows, key_names, accepts_same=False)) + 1
+        )
         held_start = int(key_ends[-1]) if len(key_ends) else 0
         if held_start:
             yield joined_rows.slice(0, held_start)

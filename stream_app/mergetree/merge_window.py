@@ -23,7 +23,7 @@ class MergeWindow:
     """A batch, and the order of its rows by key and age.
 
     Attributes:
-        order: int64 [m], row numbers that sort the batch; fewer than all n if a merge drops rows.
+        order: int64 [m], row indices that sort the batch; fewer than all n if a merge drops rows.
             None if the batch is in order.
         is_last: bool [m]; whether each row in order is the last of its key; None while that is
             unknown.

@@ -67,13 +67,13 @@ class RunCursor:
         self.advance()
         return remaining_rows
 
-    def take_up_to(self, max_key: Any) -> pa.RecordBatch | None:
-        """Consume and return the rows whose key is not greater than `max_key`."""
+    def take_up_to(self, key_max: Any) -> pa.RecordBatch | None:
+        """Consume and return the rows whose key is not greater than `key_max`."""
         assert self.batch is not None
-        if self.last_key <= max_key:
+        if self.last_key <= key_max:
             return self.take_rest()
         start = self._start
-        end = self._end_of(max_key)
+        end = self._end_of(key_max)
         self._start = end
         return self.batch.slice(start, end - start) if end > start else None
 
@@ -83,14 +83,14 @@ class RunCursor:
         values = (column[row_index].as_py() for column in self._columns)
         return tuple((0,) if value is None else (1, value) for value in values)
 
-    def _end_of(self, max_key: Any) -> int:
+    def _end_of(self, key_max: Any) -> int:
         assert self.batch is not None
         if self._integers is not None:
-            return int(np.searchsorted(self._integers, max_key, side="right"))
+            return int(np.searchsorted(self._integers, key_max, side="right"))
         low, high = self._start, self.batch.num_rows
         while low < high:
             middle = (low + high) // 2
-            if self._key(middle) <= max_key:
+            if self._key(middle) <= key_max:
                 low = middle + 1
             else:
                 high = middle
@@ -119,8 +119,8 @@ def merge_windows(
         if len(cursors) == 1:
             yield MergeWindow(cursors[0].take_rest())
             continue
-        max_key = min(cursor.last_key for cursor in cursors)
-        parts = [part for cursor in cursors if (part := cursor.take_up_to(max_key)) is not None]
+        key_max = min(cursor.last_key for cursor in cursors)
+        parts = [part for cursor in cursors if (part := cursor.take_up_to(key_max)) is not None]
         if len(parts) == 1:
             yield MergeWindow(parts[0])
             continue

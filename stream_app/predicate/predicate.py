@@ -108,7 +108,7 @@ class Always:
     """The same truth value for each value of the column; null for null."""
 
     column: DataField
-    truth: bool
+    is_true: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +268,8 @@ def _test(test: Compare | OneOf | Always | IsNull | Matches) -> pc.Expression:
             return field.is_null()
         case Matches(_, pattern):
             return pc.match_substring_regex(field, pattern)
-        case Always(_, truth):
-            return _constant_truth(field, truth)
+        case Always(_, is_true):
+            return _constant_truth(field, is_true)
         case OneOf(column, values):
             return _one_of(column, values)
         case Compare(column, sign, float(value)) if column.data_type.root in FLOAT_ROOTS:
@@ -278,9 +278,9 @@ def _test(test: Compare | OneOf | Always | IsNull | Matches) -> pc.Expression:
             return _OPERATORS[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
 
 
-def _constant_truth(field: pc.Expression, truth: bool) -> pc.Expression:
+def _constant_truth(field: pc.Expression, is_true: bool) -> pc.Expression:
     null = pc.scalar(_NULL)
-    return field.is_valid() | null if truth else field.is_null() & null
+    return field.is_valid() | null if is_true else field.is_null() & null
 
 
 def _one_of(column: DataField, values: Sequence[object]) -> pc.Expression:

@@ -156,8 +156,8 @@ def _integer(variant: Variant, target_type: DataType) -> int:
     """Truncate the fraction of a number; a text must not have one."""
     value = int(_scalar(variant))
     bits = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
-    limit = 1 << bits[target_type.root] - 1
-    if not -limit <= value < limit:
+    value_end = 1 << bits[target_type.root] - 1
+    if not -value_end <= value < value_end:
         raise OverflowError
     return value
 

@@ -15,7 +15,7 @@ from types import ModuleType
 
 
 @contextmanager
-def lean_imports(*, without_pandas: bool = True) -> Iterator[None]:
+def lean_imports(*, skips_pandas: bool = True) -> Iterator[None]:
     """Speed up the imports in the block; its modules stay for the life of the process.
 
     1. The garbage collector pauses: walking all modules repeatedly takes a seventh of the time.
@@ -24,10 +24,10 @@ def lean_imports(*, without_pandas: bool = True) -> Iterator[None]:
        list is a Series, and caches the first answer.
 
     Args:
-        without_pandas: whether this process never passes a Series or a data frame to Arrow.
+        skips_pandas: whether this process never passes a Series or a data frame to Arrow.
     """
     gc.disable()
-    if without_pandas and "pandas" not in sys.modules:
+    if skips_pandas and "pandas" not in sys.modules:
         _hide_pandas_from_arrow()
     try:
         yield

@@ -1,1 +1,1 @@
-"""The quarantine: records that a job could not decode, in files of their own."""
+"""The quarantine: records that a job could not store, in files of their own."""

@@ -134,15 +134,15 @@ class Quarantine:
         """Return the quarantine in a table's subfolder."""
         return Quarantine(f"{self.location}/{name}", self.file_io)
 
-    def records(self, *, newest_first: bool = False) -> Iterator[QuarantinedRecord]:
+    def records(self, *, is_newest_first: bool = False) -> Iterator[QuarantinedRecord]:
         """Yield all records, file by file in the order of epochs.
 
         Raises:
             CorruptFileError: a line is not a record.
         """
-        for name in sorted(self._names(), key=_epoch_order, reverse=newest_first):
+        for name in sorted(self._names(), key=_epoch_order, reverse=is_newest_first):
             if is_quarantine_file(name):
-                yield from self._records_of(name, newest_first=newest_first)
+                yield from self._records_of(name, is_newest_first=is_newest_first)
 
     def unresolved_records(self, committed_users: Collection[str]) -> list[QuarantinedRecord]:
         """Return the records without an outcome, each once.
@@ -160,7 +160,7 @@ class Quarantine:
         return list(unresolved_records.values())
 
     def iterate_unresolved(
-        self, committed_users: Collection[str] = (), *, newest_first: bool = False
+        self, committed_users: Collection[str] = (), *, is_newest_first: bool = False
     ) -> Iterator[QuarantinedRecord]:
         """Yield the unresolved records, and keep only a hash of each in memory.
 
@@ -173,16 +173,16 @@ class Quarantine:
         """
         resolved_identities = self._resolved_identities(committed_users)
         yielded_hashes = set[int]()
-        for record in self.records(newest_first=newest_first):
+        for record in self.records(is_newest_first=is_newest_first):
             identity = record.identity
             identity_hash = hash(identity)
             if identity not in resolved_identities and identity_hash not in yielded_hashes:
                 yielded_hashes.add(identity_hash)
                 yield record
 
-    def unresolved_count(self, limit: int = COUNTED_MAX) -> int:
-        """Return the number of unresolved records, counted up to `limit`."""
-        return sum(1 for _ in islice(self.iterate_unresolved(), limit))
+    def unresolved_count(self, count_max: int = COUNTED_MAX) -> int:
+        """Return the number of unresolved records, counted up to `count_max`."""
+        return sum(1 for _ in islice(self.iterate_unresolved(), count_max))
 
     def marks(self) -> list[RecordMark]:
         """Read all marks."""
@@ -240,9 +240,11 @@ class Quarantine:
         except FileNotFoundError:
             return []
 
-    def _records_of(self, name: str, *, newest_first: bool = False) -> Iterator[QuarantinedRecord]:
+    def _records_of(
+        self, name: str, *, is_newest_first: bool = False
+    ) -> Iterator[QuarantinedRecord]:
         lines = self.file_io.read_bytes(f"{self.location}/{name}").splitlines()
-        for line in reversed(lines) if newest_first else lines:
+        for line in reversed(lines) if is_newest_first else lines:
             if line.strip():
                 yield self._record(name, line)
 

@@ -1,4 +1,4 @@
-"""Writes the quarantine: records that could not be decoded, unchanged and with the reason.
+"""Writes the quarantine: records that could not be stored, unchanged and with the reason.
 
 The driver writes one file of JSON lines for each epoch, before it commits the epoch. A repeated
 epoch writes the same file again, so no bad record is lost or duplicated. A file of that name with
@@ -75,7 +75,7 @@ class QuarantineWriter:
             return QuarantineReport(file=file, first_text=first_texts[0], reasons=reasons)
         file_hint = "" if file is None else f"; all of this epoch are in {file}"
         raise BadRecordsError(
-            f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",
+            f"{self._count} records could not be stored, {self.bad_records_max} are allowed",
             where="; ".join(first_texts) + file_hint,
             fix="raise stream.max-bad-records, or fix the source; without stream.quarantine the "
             "first bad record stops the job",

@@ -236,7 +236,7 @@ class FileStoreTable:
             ),
             key_names=schema.trimmed_primary_keys,
             sequence_fields=schema.sequence_fields,
-            sequence_descending=self.options[SEQUENCE_FIELD_SORT_ORDER] == "descending",
+            is_sequence_descending=self.options[SEQUENCE_FIELD_SORT_ORDER] == "descending",
             constant_names=frozenset(schema.partition_keys),
         )
 
@@ -281,7 +281,7 @@ class FileStoreTable:
             for file in change.written_files:
                 for path in self.paths.files_of(*change.bucket_id, file):
                     self.file_io.delete(path)
-            for entry in change.written_index:
+            for entry in change.written_index_entries:
                 self.file_io.delete(self.paths.index_file(*change.bucket_id, entry.index_file))
 
     def known_schemas(self) -> Callable[[int], TableSchema]:

@@ -170,8 +170,10 @@ def _no_table_error(problem: str, path: str) -> TableNotFoundError:
     )
 
 
-def open_for_altering(table: FileStoreTable) -> FileStoreTable:
-    """Check that stream_app can write this table's schema; its options may contradict each other.
+def require_alterable(table: FileStoreTable) -> FileStoreTable:
+    """Check that stream_app can write this table's schema, and return the table.
+
+    Its options may contradict each other.
 
     Raises:
         UnsupportedTableError: the table uses a feature that this writer would corrupt.
@@ -202,19 +204,19 @@ def _check_owner(table: FileStoreTable) -> None:
         )
 
 
-def open_for_writing(table: FileStoreTable) -> FileStoreTable:
-    """Check that stream_app can write this table, whichever engine created it.
+def require_writable(table: FileStoreTable) -> FileStoreTable:
+    """Check that stream_app can write this table, whichever engine created it, and return it.
 
     Raises:
-        UnsupportedTableError: as `open_for_altering`, or its options contradict each other.
-        StorageError: as `open_for_altering`.
+        UnsupportedTableError: as `require_alterable`, or its options contradict each other.
+        StorageError: as `require_alterable`.
     """
-    _check_options(open_for_altering(table))
+    _check_options(require_alterable(table))
     return table
 
 
 def with_configuration(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:
-    """Return a table of `open_for_altering` with a configuration's options, after a check of both.
+    """Return a table of `require_alterable` with a configuration's options, after a check of both.
 
     Raises:
         SchemaMismatchError: an option that only the table may set has another value there.
@@ -250,7 +252,7 @@ def create_or_open(
     """Create the table if it does not exist; else open it and check that `wanted_schema` fits it.
 
     Raises:
-        UsageError, StorageError: as `open_file_store_table` and `open_for_altering`.
+        UsageError, StorageError: as `open_file_store_table` and `require_alterable`.
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: stream_app cannot write the table.
     """
@@ -297,7 +299,7 @@ def _check_new(wanted_schema: TableSchema) -> None:
 
 def _check_and_configure(table: FileStoreTable, wanted_schema: TableSchema) -> FileStoreTable:
     """Return the table with the options of `wanted_schema`, if its schema fits."""
-    table = open_for_altering(table)
+    table = require_alterable(table)
     check_fits(table, wanted_schema)
     return with_configuration(table, wanted_schema.options)
 

@@ -1,4 +1,4 @@
-"""A Chromium, and a page at the server of a warehouse."""
+"""Fixtures start a Chromium and open a page at the server of a warehouse."""
 
 from __future__ import annotations
 

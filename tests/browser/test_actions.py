@@ -88,10 +88,10 @@ def test_lists_show_what_they_hold(page: Page, tmp_path: Path, width: int) -> No
     page.goto("/tables/shop.wide")
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     for title in ("Columns", "Snapshots", "Schemas", "Options"):
-        assert seen(page, title) == 1, title
+        assert count_shown(page, title) == 1, title
 
 
-def seen(page: Page, text: str) -> int:
+def count_shown(page: Page, text: str) -> int:
     """Return how often the page shows a text."""
     return int(
         page.evaluate(

@@ -1,4 +1,4 @@
-"""The pages in a real Chromium: live updates, keyboard, phone, dark, assistive technology."""
+"""A real Chromium shows the pages: live updates, keyboard, phone, dark, assistive technology."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.table.analyze.recorded_proof import record_proof
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.busy_job import Busy
@@ -254,7 +254,7 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
     names = "orders", "items", "customers", "invoices", long
     job.run(*(message for name in names for message in creates(f"shop.{name}", [1])), GARBAGE)
     job.run(*creates("shop.orders", range(2, 5)), bad("shop.items", 2), *creates("shop.a/b", [1]))
-    opened = open_for_writing(job.table("orders"))
+    opened = require_writable(job.table("orders"))
     record_proof(opened, "jdbc:postgresql://db/shop shop.orders, at LSN 0/1A2B", "4 rows")
     history.watch("orders", Busy())
     counts = DecodeCounts(message_count=4200)

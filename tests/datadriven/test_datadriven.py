@@ -1,4 +1,4 @@
-"""The runner of text tests, tested on itself."""
+"""The runner of text tests passes, fails and rewrites text files as it should."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ print("rows:", spark.read.format("stream_app").load(sys.argv[1]).count())
 """
 
 
-def outside(tmp_path: Path) -> dict[str, str]:
+def bare_environment(tmp_path: Path) -> dict[str, str]:
     """An environment that knows of the virtual environment only by the Python that is called."""
     bare = {key: os.environ[key] for key in ("PATH", "HOME", "JAVA_HOME") if key in os.environ}
     venv = str(Path(sys.executable).parent)
@@ -39,7 +39,7 @@ def test_spark_finds_the_source_from_any_folder(tmp_path: Path) -> None:
     (tmp_path / "read.py").write_text(READ)
     result = subprocess.run(
         [sys.executable, str(tmp_path / "read.py"), table.path],
-        cwd=tmp_path, env=outside(tmp_path), capture_output=True, text=True, check=False,
+        cwd=tmp_path, env=bare_environment(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "rows: 7" in result.stdout, result.stderr[-3000:]
 

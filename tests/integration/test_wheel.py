@@ -1,4 +1,4 @@
-"""The wheel and the sdist, built and installed as by a user: with nothing of the repository."""
+"""The wheel and the sdist install as for a user, without anything of the repository."""
 
 from __future__ import annotations
 

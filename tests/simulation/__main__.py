@@ -1,4 +1,4 @@
-"""./run.sh simulate: many seeds, or one seed with all its actions.
+"""Implements `./run.sh simulate`: runs many seeds, or one seed with all its actions.
 
 The process starts itself again with a fixed order of sets. Without it, the same seed would not
 give the same run.
@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 
-from tests.simulation.minimised import minimised
+from tests.simulation.minimised import removable_parts
 from tests.simulation.seeds import scenario
 from tests.simulation.simulation import Outcome, outcome_of, run
 
@@ -80,7 +80,7 @@ def _tell(seed: int, without: list[str], *, is_short: bool = False) -> int:
     if outcome.failure is None:
         print(f"{tried}\nall promises were kept; trace {outcome.trace}")
         return 0
-    without = [*without, *minimised(tried, outcome.failure)]
+    without = [*without, *removable_parts(tried, outcome.failure)]
     small = scenario(seed).without(without)
     outcome = run(small, keeps_lines=True)
     print(f"{small}\nFAILED, trace {outcome.trace}; the last things that happened:")

@@ -1,4 +1,4 @@
-"""Makes a scenario that fails small: what can be left out is left out."""
+"""Makes a failing scenario small: leaves out all that its failure does not need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.simulation.simulation import run
 MINIMISING_RUNS = 400
 
 
-def minimised(tried: Scenario, failure: BaseException) -> list[str]:
+def removable_parts(tried: Scenario, failure: BaseException) -> list[str]:
     """Names of parts that can be left out so that it still fails in the same way."""
     left_out: list[str] = []
     for name in tried.parts[:MINIMISING_RUNS]:

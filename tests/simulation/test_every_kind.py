@@ -1,4 +1,4 @@
-"""Each kind of keyed table is written as it must be, or refused at start: none is refused late.
+"""A job writes each kind of keyed table correctly, or refuses it at its start.
 
 The kinds are those that Paimon's Spark makes: merge engine × changelog producer × buckets ×
 deletion vectors. A kind is tried as a new table, and as one that another engine has made.
@@ -16,7 +16,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_scan import StreamScan
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from tests.simulation.kinds import can_be_followed
 from tests.simulation.scenario import Action, Round, Scenario, Verb
 from tests.simulation.simulation import run
@@ -45,7 +45,7 @@ def new_schema(options: dict[str, str]) -> TableSchema:
     )
 
 
-def refused(call: Callable[[], object]) -> StreamAppError | None:
+def refusal_of(call: Callable[[], object]) -> StreamAppError | None:
     try:
         call()
     except (UsageError, UnsupportedTableError) as error:
@@ -60,12 +60,12 @@ def test_a_kind_is_written_as_it_must_be_or_refused_at_start(
     options, world = options_of(kind), World(1)
     of_others = replace(new_schema({"bucket": "1"}), options=options)
     table = FileStoreTable("/t", of_others, world.files, world.clock)
-    errors = refused(lambda: new_schema(options)), refused(lambda: open_for_writing(table))
+    errors = refusal_of(lambda: new_schema(options)), refusal_of(lambda: require_writable(table))
     engine, producer, bucket, vectors = kind
     assert ((engine, producer, vectors) in ALWAYS_REFUSED) <= (None not in errors)
     if errors == (None, None):
         follows = can_be_followed(options)
-        assert (refused(lambda: StreamScan(table)) is None) == follows
+        assert (refusal_of(lambda: StreamScan(table)) is None) == follows
         steps = [step for step in STEPS if follows or step.verb is not Verb.FOLLOW]
         rounds = tuple(Round(f"r{index}", index, (step,), ()) for index, step in enumerate(steps))
         outcome = run(Scenario(7, "key", options, partitioned=False, rounds=rounds))
@@ -81,6 +81,10 @@ def test_a_kind_is_written_as_it_must_be_or_refused_at_start(
 
 def test_most_kinds_are_written() -> None:
     fixed = [kind for kind in EVERY_KIND if kind[2] == "2"]
-    written = [kind for kind in fixed if refused(lambda k=kind: new_schema(options_of(k))) is None]  # type: ignore[misc]
+    written = [
+        kind
+        for kind in fixed
+        if refusal_of(lambda k=kind: new_schema(options_of(k))) is None  # type: ignore[misc]
+    ]
     assert len(fixed) == 32
     assert len(written) == 23, "as many as Paimon makes"

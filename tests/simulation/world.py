@@ -53,7 +53,7 @@ class World:
         strikes: the number of an operation among all, and the fault that strikes it; None: none.
         done: the name of each operation so far, and of the process that did it.
         end_of_rounds: the number of operations before the restart of all processes.
-        begun_ms: the times at which rounds began.
+        begin_times_ms: the times at which rounds began.
     """
 
     seed: int
@@ -68,7 +68,7 @@ class World:
     lost_power: int = 0
     done: list[tuple[str, str]] = field(default_factory=list)
     end_of_rounds: int = 0
-    begun_ms: list[int] = field(default_factory=list)
+    begin_times_ms: list[int] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     _counts: Counter[tuple[str, Group]] = field(default_factory=Counter)
     _outages: Counter[str] = field(default_factory=Counter)
@@ -90,7 +90,7 @@ class World:
     def begin_round(self, faults: Iterable[Fault], seed: int, jump_ms: int = 0) -> None:
         """Begin a round with new faults, and with turns that do not depend on earlier rounds."""
         self.clock.jump_ms += jump_ms
-        self.begun_ms.append(self.clock.now_ms())
+        self.begin_times_ms.append(self.clock.now_ms())
         self.faults = tuple(faults)
         self._counts.clear()
         self._outages.clear()
@@ -100,7 +100,7 @@ class World:
 
     def process(self, name: str, parent: Process | None = None) -> Process:
         """A new process."""
-        process = Process(name, parent, born_in=len(self.begun_ms) - 1)
+        process = Process(name, parent, born_in=len(self.begin_times_ms) - 1)
         self.processes.append(process)
         return process
 
@@ -116,7 +116,7 @@ class World:
             for process in (*living.values(), *drivers)
             if not process.is_dead and process.born_in >= 0
         ]
-        return min(self.begun_ms[min(born, default=-1) :])
+        return min(self.begin_times_ms[min(born, default=-1) :])
 
     def note(self, line: str) -> None:
         """Write down what happened."""

@@ -1,4 +1,4 @@
-"""Judges a table of the shop, at rest, by the topic that it was made from.
+"""Judges a table of the shop by its topic while no job runs.
 
 The topic says what must be in the table at each snapshot, because a snapshot says where in the
 topic it ends. So nothing has to be remembered of a run but how far the topic was applied.

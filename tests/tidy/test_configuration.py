@@ -36,7 +36,7 @@ DECIDING: dict[type[ast.AST], tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def named(pattern: str) -> set[str]:
+def modules_with(pattern: str) -> set[str]:
     return {
         name.removeprefix("stream_app/").removesuffix(".py")
         for name in modules("stream_app")
@@ -45,7 +45,7 @@ def named(pattern: str) -> set[str]:
 
 
 def test_few_modules_hold_the_whole_configuration() -> None:
-    assert named(r"\bAppConfig\b") == WHOLE
+    assert modules_with(r"\bAppConfig\b") == WHOLE
 
 
 def questions(source: str) -> Iterator[str]:
@@ -56,7 +56,7 @@ def questions(source: str) -> Iterator[str]:
                 yield ast.unparse(node)
             case ast.Call(func=called) if ast.unparse(called) not in JUDGING:
                 continue
-        for value in judged(node):
+        for value in judged_expressions(node):
             match value:
                 case ast.Name(id=name) if name in KINDS:
                     yield name
@@ -64,7 +64,7 @@ def questions(source: str) -> Iterator[str]:
                     yield ast.unparse(value)
 
 
-def judged(node: ast.AST) -> Iterator[ast.AST]:
+def judged_expressions(node: ast.AST) -> Iterator[ast.AST]:
     """The expressions whose value or class a node judges."""
     for field in DECIDING.get(type(node), ()):
         inside = getattr(node, field)

@@ -1,4 +1,4 @@
-"""A string that describes a name stands behind it: none outlives its name."""
+"""A string that describes a constant stands directly behind it."""
 
 from __future__ import annotations
 

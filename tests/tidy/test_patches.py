@@ -1,4 +1,4 @@
-"""Tests patch the system's names, such as os.fsync, and none of ours.
+"""Tests patch the system's names, such as os.fsync, and none of the project's.
 
 A patch of our own marks a missing parameter: the product gets it, with a default. Only the
 simulation, which owns all threads of a process, replaces classes of the standard library where the

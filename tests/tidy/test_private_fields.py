@@ -1,4 +1,4 @@
-"""Private state of a value is made by its class: no caller passes it to the constructor."""
+"""A value's class makes its private state: no caller passes it to the constructor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests wait for conditions: a sleep stands in a loop that looks, or time itself is the subject."""
+"""A test sleeps only in a loop that checks a condition, or if time is its subject."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIME_MUST_PASS = {
     },
     "tests/soak/soak_run.py": {"_kill": "the moment of a kill is random"},
     "tests/support/jobs/interrupted_command.py": {
-        "interrupted": "the moment of an interrupt is given",
+        "interrupt": "the moment of an interrupt is given",
     },
     "tests/testbed/database_proof.py": {"work_and_kill": "the moment of a kill is random"},
 }

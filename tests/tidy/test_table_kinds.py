@@ -41,14 +41,14 @@ def _questions(tree: ast.Module) -> Iterator[ast.expr | ast.keyword]:
 def _truths(tree: ast.Module) -> Iterator[ast.expr]:
     """Primary keys that are looked at only for whether there are any."""
     for node in nodes_of(tree):
-        for judged in _judged(node):
+        for judged in _judged_expressions(node):
             name = judged.attr if isinstance(judged, ast.Attribute) else None
             name = judged.id if isinstance(judged, ast.Name) else name
             if name in ("primary_keys", "trimmed_primary_keys"):
                 yield judged
 
 
-def _judged(node: ast.AST) -> list[ast.expr]:
+def _judged_expressions(node: ast.AST) -> list[ast.expr]:
     """The expressions of which only the truth counts."""
     match node:
         case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):

@@ -1,4 +1,4 @@
-"""`bench goals` ends well only when every goal is measured and met; pictures show each curve."""
+"""`bench goals` succeeds only if every goal is measured and met; pictures show each curve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors: what is wrong, where, how to fix it; and the way through a process border."""
+"""Errors say what is wrong, where and how to fix it, and survive a process border."""
 
 from __future__ import annotations
 

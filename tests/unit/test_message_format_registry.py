@@ -1,4 +1,4 @@
-"""The registry of formats: each declares its options, and takes what it declares."""
+"""Each format of the registry declares its options, and accepts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benches' processor time includes processes that end without a trace."""
+"""The benches' processor time includes processes that end unnoticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four-row examples in docstrings of dense NumPy are what the functions do."""
+"""The functions of dense NumPy give the four-row examples of their docstrings."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_the_order_of_keys() -> None:
     assert order.tolist() == [3, 1, 2, 0]
     assert last.tolist() == [False, True, False, True]
     batch = rows([5, 5, 7, 6])
-    assert key_order_violations(batch, ["k"], or_same=False).tolist() == [True, False, True]
-    assert key_order_violations(batch, ["k"], or_same=True).tolist() == [False, False, True]
+    assert key_order_violations(batch, ["k"], accepts_same=False).tolist() == [True, False, True]
+    assert key_order_violations(batch, ["k"], accepts_same=True).tolist() == [False, False, True]
 
 
 def test_keys_stay_whole() -> None:
@@ -112,7 +112,7 @@ def test_binary_rows_and_their_hashes() -> None:
     assert bucket_of([NUMBERS], INT, 2).tolist() == [0, 0, 1, 0]
 
 
-def test_rows_of_four_records() -> None:
+def test_four_records_become_five_rows() -> None:
     has_before = np.array([False, True, True, False])
     has_after = np.array([True, True, False, True])
     ops = np.array([CREATE, UPDATE, DELETE, UPDATE], np.uint8)
@@ -188,7 +188,7 @@ def test_combined_joined_and_collected_values() -> None:
     assert isinstance(sums, pa.Array)
     assert sums.to_pylist() == [3, 4, None]
     texts = pa.array(["a,b", "b,c", "a", "a,d"])
-    distinct = ColumnAggregate(function="listagg", distinct=True)
+    distinct = ColumnAggregate(function="listagg", is_distinct=True)
     joined = join_texts(texts, SegmentChanges(np.arange(4), np.array([0, 2])), distinct)
     assert isinstance(joined, pa.Array)
     assert joined.to_pylist() == ["a,b,c", "a,d"]

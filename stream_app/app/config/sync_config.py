@@ -258,7 +258,7 @@ class SyncConfig:
             multiple_table_partition_keys={
                 name: self.cased(keys) for name, keys in self.multiple_table_partition_keys.items()
             },
-            sync_primary_keys_from_source_schema=self.sync_primary_keys_from_source_schema,
+            copies_source_keys=self.sync_primary_keys_from_source_schema,
             options=self.options,
             table_overrides={name: self._rules_of(name) for name in self.named_tables()},
         )

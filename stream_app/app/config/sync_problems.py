@@ -41,7 +41,7 @@ _SAMPLE_TYPES = (
     DataType(root=TypeRoot.BOOLEAN),
 )
 _SOURCE_KEY = "the key of the source"
-_OF_TRANSACTIONS = ".transaction"
+_TRANSACTION_TOPIC_SUFFIX = ".transaction"
 """The suffix of the name of Debezium's topic of transactions."""
 
 
@@ -92,7 +92,7 @@ def transaction_problems(source_config: SourceConfig, declaration: FormatDeclara
             "reads rows of different moments, which sync.transactions = 'whole' forbids",
         )
     if source_config.topics and not any(
-        name.endswith(_OF_TRANSACTIONS) for name in source_config.topics
+        name.endswith(_TRANSACTION_TOPIC_SUFFIX) for name in source_config.topics
     ):
         yield (
             "source.topics",
@@ -206,7 +206,7 @@ def _option_problems(sync_config: SyncConfig) -> _Problems:
     rules = sync_config.table_rules
     wrong_options = list(_single_option_problems("sync.options", sync_config.options))
     yield from wrong_options
-    lacks_key = not (rules.primary_keys or rules.sync_primary_keys_from_source_schema)
+    lacks_key = not (rules.primary_keys or rules.copies_source_keys)
     shared_keys = rules.primary_keys or (() if lacks_key else (_SOURCE_KEY,))
     shared_problems = (
         set() if wrong_options else set(_certain_problems(shared_keys, (), sync_config.options, {}))

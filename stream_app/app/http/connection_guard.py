@@ -67,15 +67,15 @@ class PortLimits:
                 return None
 
 
-def limit_for_port(limit: int) -> int:
-    """Return the limit of a port's connections, lowered if the process may open few files."""
+def port_connections_max(connections_max: int) -> int:
+    """Return a port's maximum of connections, lowered if the process may open few files."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
-        return limit
-    return max(4, min(limit, descriptors // _DESCRIPTORS_SHARE))
+        return connections_max
+    return max(4, min(connections_max, descriptors // _DESCRIPTORS_SHARE))
 
 
-def connection_to_close(stages: Mapping[_T, WaitStage], limit: int) -> _T | None:
+def connection_to_close(stages: Mapping[_T, WaitStage], connections_max: int) -> _T | None:
     """Return the connection to close before another one is accepted, or None below the limit.
 
     It chooses the oldest connection without a whole head, then the oldest that listens to events,
@@ -85,7 +85,7 @@ def connection_to_close(stages: Mapping[_T, WaitStage], limit: int) -> _T | None
     Args:
         stages: the stages of the connections, oldest connection first.
     """
-    if len(stages) < limit:
+    if len(stages) < connections_max:
         return None
     for stage in (WaitStage.HEAD, WaitStage.EVENTS, WaitStage.RESPONSE):
         for connection, waits_for in stages.items():
@@ -94,10 +94,10 @@ def connection_to_close(stages: Mapping[_T, WaitStage], limit: int) -> _T | None
     return None
 
 
-def listener_to_close(stages: Mapping[_T, WaitStage], limit: int) -> _T | None:
+def listener_to_close(stages: Mapping[_T, WaitStage], connections_max: int) -> _T | None:
     """Return the oldest listener to events if listeners have over half of the places; else None."""
     listeners = [connection for connection, stage in stages.items() if stage is WaitStage.EVENTS]
-    return listeners[0] if len(listeners) > limit // 2 else None
+    return listeners[0] if len(listeners) > connections_max // 2 else None
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import table_kind_of
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 
 _BAR_WIDTH = 40
 """The characters of the largest run's bar. It is half of a terminal of 80 columns."""
@@ -164,7 +164,7 @@ def why_not_due(sorted_run_count: int, trigger: int) -> str:
 def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCompactions:
     """Return the compactions that a job for the table would start first."""
     try:
-        writable_table = open_for_writing(table).with_options({WRITE_ONLY.key: "false"})
+        writable_table = require_writable(table).with_options({WRITE_ONLY.key: "false"})
     except UnsupportedTableError as error:
         return NextCompactions(obstacle=f"not compacted by stream_app: {error.problem}")
     return NextCompactions(

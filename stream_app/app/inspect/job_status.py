@@ -234,7 +234,7 @@ class JobStatus:
         if self.facts_of is not None:
             return self.facts_of(path)
         table = open_job_table(self.job_tables, path)
-        return table_facts(table, of_job=True)
+        return table_facts(table, is_of_job=True)
 
     def paths(self, job_state: JobState | None = None) -> Mapping[str, str]:
         """Return name → folder, for each table that the checkpoint names.

@@ -24,7 +24,7 @@ from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.planning.iceberg.visible_files import iceberg_levels, unseen_rows
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.base_sum_record import base_sum_record
-from stream_app.table.versions.waiting_row_count import rows_that_wait
+from stream_app.table.versions.waiting_row_count import count_waiting_rows
 
 _SNAPSHOTS_READ = 20
 _REMEDIES = {
@@ -101,7 +101,7 @@ def overview(table: FileStoreTable, latest_snapshot: Snapshot | None) -> Overvie
         compaction_trigger=table.options.compaction_trigger,
         compaction_policy=policy_rules(table, latest_snapshot),
         pace=_pace(table, latest_snapshot),
-        waiting_rows=rows_that_wait(table, latest_snapshot, live_entries),
+        waiting_rows=count_waiting_rows(table, latest_snapshot, live_entries),
         checksum=_checksum(table, latest_snapshot),
         proof=None if proof is None else proof.text(table.clock.now_ms()),
         iceberg=_unseen_by_iceberg(table, live_entries),
@@ -167,7 +167,7 @@ def _unseen_by_iceberg(table: FileStoreTable, live_entries: Sequence[ManifestEnt
     rows_text = f"{unseen.row_count:,} row{'' if unseen.row_count == 1 else 's'}"
     return (
         f"readers lack {rows_text} in {buckets_text} until a compaction to level "
-        f"{levels.min_level}; they see {visible_text}"
+        f"{levels.level_min}; they see {visible_text}"
     )
 
 
@@ -180,7 +180,8 @@ def _checksum(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | 
     record = base_sum_record(table, latest_snapshot)
     if not record.is_whole:
         return (
-            f"unknown since snapshot {record.origin}: stream-app analyze TABLE --checksum reads it"
+            f"unknown since snapshot {record.origin_id}: "
+            "stream-app analyze TABLE --checksum reads it"
         )
     return f"{record.total.digits}, of {record.total.row_count:,} rows"
 

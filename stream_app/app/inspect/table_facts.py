@@ -19,7 +19,7 @@ from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, Snapshot
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.waiting_row_count import rows_that_wait
+from stream_app.table.versions.waiting_row_count import count_waiting_rows
 
 _VALID_S = 60.0
 """Seconds for which cached facts are valid while the latest snapshot keeps its number.
@@ -59,11 +59,11 @@ class TableFacts:
     proven_without: str | None = None
 
 
-def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True) -> TableFacts:
+def table_facts(table: FileStoreTable, *, is_of_job: bool, counts_runs: bool = True) -> TableFacts:
     """Read the facts from the table's latest snapshots.
 
     Args:
-        of_job: whether a job asks, which may read more snapshots.
+        is_of_job: whether a job asks, which may read more snapshots.
         counts_runs: whether to read manifests, for the sorted runs and waiting rows.
 
     Raises:
@@ -74,15 +74,15 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
         return TableFacts()
     latest_snapshot = snapshots[0]
     proof = proof_of(latest_snapshot)
-    live_entries = FileStoreScan(table).live(latest_snapshot) if of_job and counts_runs else None
+    live_entries = FileStoreScan(table).live(latest_snapshot) if is_of_job and counts_runs else None
     return TableFacts(
         snapshot_id=latest_snapshot.snapshot_id,
         time_ms=latest_snapshot.time_ms,
         source_time_ms=newest_source_time_ms(snapshots),
-        epochs=newest_epochs(table.snapshots) if of_job else {},
+        epochs=newest_epochs(table.snapshots) if is_of_job else {},
         row_count=latest_snapshot.total_record_count,
         sorted_run_count=None if live_entries is None else sorted_run_count_max(live_entries),
-        waiting_row_count=rows_that_wait(table, latest_snapshot, live_entries)
+        waiting_row_count=count_waiting_rows(table, latest_snapshot, live_entries)
         if counts_runs
         else 0,
         proof_time_ms=None if proof is None else proof.time_ms,
@@ -156,13 +156,13 @@ class FactsCache:
 
     Attributes:
         open: opens a table by its folder.
-        of_job: whether a job asks; see `table_facts`.
+        is_of_job: whether a job asks; see `table_facts`.
         counts_runs: returns whether to count the sorted runs of the table in a folder.
     """
 
     open: Callable[[str], FileStoreTable]
     clock: Clock
-    of_job: bool = False
+    is_of_job: bool = False
     counts_runs: Callable[[str], bool] = lambda _path: True
     _cached_facts: dict[str, _CachedFacts] = field(init=False, default_factory=dict)
 
@@ -181,6 +181,6 @@ class FactsCache:
         table = self.open(path)
         # Read the number before the facts: if a snapshot follows, the next call reads again.
         latest_id = table.snapshots.latest_id()
-        facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs(path))
+        facts = table_facts(table, is_of_job=self.is_of_job, counts_runs=self.counts_runs(path))
         self._cached_facts[path] = _CachedFacts(table, latest_id, facts, now_s)
         return facts

@@ -97,7 +97,7 @@ def _merge_files(
     make_executor = partial(SparkCompactExecutor, compaction_queue)
     table_job = TableJob(table, make_executor, identifier=BATCH_COMMIT_IDENTIFIER)
     stop_on_signals(spark, stop_requested)
-    observers.signs.watch(lambda: None if settings.follow else _COMPACTING)
+    observers.signs.watch(lambda: None if settings.follows else _COMPACTING)
     try:
         table_job.open(f"compact-{uuid.uuid4()}")
         observers.collect(table_job, spark)
@@ -134,7 +134,7 @@ class CompactionRun:
         """
         clock = self.table_job.table.clock
         start_s = clock.steady_seconds()
-        if self.settings.follow:
+        if self.settings.follows:
             self._compact_continuously()
         else:
             self._compact_once()

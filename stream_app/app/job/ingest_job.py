@@ -214,7 +214,7 @@ class _IngestJob:
     def _epoch_settings(self) -> EpochSettings:
         return EpochSettings(
             task_count=self.stream_config.write_parallelism or self._task_count,
-            sort_messages=self.job_tables.source.kind is SourceKind.FILES,
+            sorts_messages=self.job_tables.source.kind is SourceKind.FILES,
         )
 
     @property

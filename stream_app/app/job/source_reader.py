@@ -137,10 +137,10 @@ class NativeSourceReader:
         return TopicStream(
             rules=EpochRules(
                 starting_offsets=self.source.starting_offsets,
-                limit=self.source.max_offsets_per_trigger
+                messages_max=self.source.max_offsets_per_trigger
                 if epoch_cutter is None
-                else epoch_cutter.limit,
-                fails_on_loss=self.source.fail_on_data_loss,
+                else epoch_cutter.messages_max,
+                fails_on_loss=self.source.fails_on_loss,
                 drains=settings.trigger is None,
                 load_epoch_count=self.load_epoch_count,
             ),
@@ -170,7 +170,7 @@ class NativeSourceReader:
             log=BorderLog(settings.checkpoint),
             read_newest_offsets=lambda: self.offset_client.offsets_at(OffsetEnd.NEWEST),
             clock=settings.clock,
-            limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
+            messages_max=self.source.max_offsets_per_trigger or MESSAGES_MAX,
             patience_s=None if settings.trigger is None else TRANSACTION_WAIT_S,
         )
 
@@ -238,6 +238,6 @@ def _kafka_source(source_config: SourceConfig, checkpoint: JobFolder) -> KafkaSo
         else read_first_offsets(source_config),
         max_offsets_per_trigger=source_config.max_offsets_per_trigger,
         min_partitions=source_config.min_partitions,
-        fail_on_data_loss=source_config.fail_on_data_loss,
+        fails_on_loss=source_config.fail_on_data_loss,
         kafka_options=source_config.kafka_options,
     )

@@ -27,7 +27,7 @@ from stream_app.app.table_setup.start_table_checks import (
     checked_tables,
 )
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
-from stream_app.checkpoint.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
+from stream_app.checkpoint.checkpoint_owner import DATABASE, claim_checkpoint, remember_topics
 from stream_app.checkpoint.damaged_checkpoint import check_whole
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
@@ -105,9 +105,9 @@ class StartChecks:
         share = str(self.job_tables.share or "")
         match tables:  # step 6
             case CheckedTable(table, warnings):
-                own_checkpoint(state_file, table.version_root, table.identity(), share)
+                claim_checkpoint(state_file, table.version_root, table.identity(), share)
             case SampledDatabase():
-                own_checkpoint(state_file, self.job_tables.location, DATABASE, share)
+                claim_checkpoint(state_file, self.job_tables.location, DATABASE, share)
                 warnings = ()
         state_file.begin(decoder)  # step 7
         state_file.warn([*_warnings_of(self.stream_config), *warnings])

@@ -105,7 +105,7 @@ def job_round_runner(
     return RoundRunner(
         tables=epoch_tables,
         settings=settings.with_splitter(setup.splitter),
-        runner=runner,
+        epoch_runner=runner,
         clock=clock,
         newcomer_creator=setup.newcomer_creator,
         read_statements=setup.read_statements,

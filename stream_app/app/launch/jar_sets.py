@@ -31,7 +31,7 @@ class MavenCoordinate:
     organisation: str
     module: str
     revision: str
-    transitive: bool = False
+    is_transitive: bool = False
     classifier: str = ""
     extension: str = "jar"
 
@@ -64,7 +64,7 @@ class JarSet:
 KAFKA_BROKER_SET = JarSet(
     name=f"kafka-broker-{KAFKA_BROKER_VERSION}",
     coordinates=(
-        MavenCoordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
+        MavenCoordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, is_transitive=True),
         # Without a binding of SLF4J the broker logs nothing, not even its start.
         MavenCoordinate("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
@@ -103,7 +103,7 @@ def s3a_set(hadoop_version: str) -> JarSet:
         coordinates=(
             MavenCoordinate("org.apache.hadoop", "hadoop-aws", hadoop_version),
             *(
-                MavenCoordinate("software.amazon.awssdk", module, sdk, transitive=True)
+                MavenCoordinate("software.amazon.awssdk", module, sdk, is_transitive=True)
                 for module in modules
             ),
         ),

@@ -163,7 +163,7 @@ def _resolve(jar_set: JarSet, scratch: Path, target_folder: Path) -> Path:
     if code == 0 and all(coordinate.jar_name in jar_names for coordinate in coordinates):
         return staging
     jars_text = ", ".join(coordinate.jar_name for coordinate in coordinates)
-    if any(coordinate.transitive for coordinate in coordinates):
+    if any(coordinate.is_transitive for coordinate in coordinates):
         jars_text += " and what they need"
     raise StreamAppError(
         f"cannot resolve {', '.join(map(str, _missing_modules(coordinates, output)))}",
@@ -234,7 +234,7 @@ def _ivy_module(jar_set: JarSet) -> str:
         f"name={quoteattr(coordinate.module)} rev={quoteattr(coordinate.revision)} "
         + (
             'conf="default->runtime,master"/>'
-            if coordinate.transitive
+            if coordinate.is_transitive
             else f'conf="{module_conf}" transitive="false">{_artifact(coordinate)}</dependency>'
         )
         for coordinate in jar_set.coordinates

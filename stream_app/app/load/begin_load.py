@@ -217,7 +217,7 @@ class _LoadPlanner:
         source_config = self.job_tables.source
         url = database_of(source_config)
         with open_connection(url) as connection:
-            begun_ms = self.clock.now_ms()
+            begun_time_ms = self.clock.now_ms()
             position = log_position(connection, url)
             offsets = end_offsets(source_config, self.reader_settings)
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
@@ -243,7 +243,7 @@ class _LoadPlanner:
         return LoadPlan(
             source=str(url),
             log_position=position,
-            begun_ms=begun_ms,
+            begun_time_ms=begun_time_ms,
             offsets=offsets,
             epochs=split_into_epochs(parts, task_count),
         )

@@ -28,11 +28,11 @@ class LoadProgress:
     """A first load that has not ended.
 
     Attributes:
-        begun_ms: when the load was planned, in ms since 1970, in UTC.
+        begun_time_ms: when the load was planned, in ms since 1970, in UTC.
         of_tables: table's name in the job → its key ranges.
     """
 
-    begun_ms: int
+    begun_time_ms: int
     of_tables: Mapping[str, LoadedRanges]
 
     def line(self, row_count: int, newest_commit_time_ms: int | None) -> str:
@@ -47,7 +47,9 @@ class LoadProgress:
             sum(table.loaded_count for table in tables), sum(table.total_count for table in tables)
         )
         seconds = (
-            0 if newest_commit_time_ms is None else (newest_commit_time_ms - self.begun_ms) / 1000
+            0
+            if newest_commit_time_ms is None
+            else (newest_commit_time_ms - self.begun_time_ms) / 1000
         )
         rate = f", {row_count / seconds:,.0f} a second so far" if seconds > 0 else ""
         return f"first load: {ranges} of {len(self.of_tables):,} tables; {row_count:,} rows{rate}"
@@ -74,7 +76,7 @@ def progress_of(plan: LoadPlan, epoch: int) -> LoadProgress:
     range_counts = Counter(part.name for part in plan.parts_from(0))
     remaining_counts = Counter(part.name for part in plan.parts_from(epoch))
     return LoadProgress(
-        begun_ms=plan.begun_ms,
+        begun_time_ms=plan.begun_time_ms,
         of_tables={
             table: LoadedRanges(count - remaining_counts[table], count)
             for table, count in range_counts.items()

@@ -87,7 +87,7 @@ def compaction_observers(
             f"compact {label}",
             clock,
             hide=secrets.hide,
-            ends_by_itself=not settings.follow,
+            ends_by_itself=not settings.follows,
         ) as listeners,
         signs_of_life(clock) as signs,
     ):

@@ -26,7 +26,7 @@ from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 from stream_app.table.versions.read_refusals import check_readable
 
@@ -144,7 +144,7 @@ def finish_comparison(table: FileStoreTable, sides: SumSides, *, records_proof: 
     if sides.equal is None:
         return ""
     if records_proof:
-        record_proof(open_for_writing(table), *sides.equal, sides.left_out_columns)
+        record_proof(require_writable(table), *sides.equal, sides.left_out_columns)
     return "equal to {}: {}{}".format(*sides.equal, sides.omission_text)
 
 

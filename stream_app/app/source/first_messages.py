@@ -37,10 +37,10 @@ def in_one_table(messages: Mapping[str, pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(messages.values(), MESSAGE_SCHEMA)
 
 
-def first_messages(
+def sample_messages(
     source_config: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> Mapping[str, pa.RecordBatch]:
-    """Return topic → a few of its messages; empty if the broker is slow.
+    """Read a few messages of each topic: topic → messages; empty if the broker is slow.
 
     The function warns if the messages seem to have another format than the configured one.
     """

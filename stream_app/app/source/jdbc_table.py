@@ -18,7 +18,7 @@ from stream_app.cdc.source_types.remarks import GENERATED, LOSES_NULLS, inexact_
 from stream_app.cdc.source_types.stored_times import stored_type
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import STRING, DataType
-from stream_app.model.source.mapping_options import MappingMode, MappingOptions
+from stream_app.model.source.mapping_options import MappingOption, MappingOptions
 from stream_app.model.source.source_table import SourceColumn, SourceTable
 from stream_app.network.jdbc import MARIADB, MYSQL, POSTGRESQL, JdbcUrl
 
@@ -158,7 +158,7 @@ def _table(
         column_type = kind.type_of(str(text), options)
         if column_type is None:
             untyped_columns.append(f"{column} {text}")
-        is_nullable = bool(may_be_null) or MappingMode.TO_NULLABLE in options
+        is_nullable = bool(may_be_null) or MappingOption.TO_NULLABLE in options
         stored_data_type = stored_type(column_type or STRING, options)
         columns.append(
             SourceColumn(

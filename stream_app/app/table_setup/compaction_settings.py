@@ -19,7 +19,7 @@ class CompactionSettings:
         table: the table with the options of the command line; never write-only.
         partition_filter: the partitions to compact.
         is_full: whether to merge whole buckets, rather than what the table's triggers demand.
-        follow: whether to run until stopped.
+        follows: whether to run until stopped.
         spark_settings: settings of Spark.
         stream_config: the stream of the job that writes the table.
         metrics_port: the port of the Prometheus endpoint, or None without one.
@@ -30,7 +30,7 @@ class CompactionSettings:
     table: FileStoreTable
     partition_filter: PartitionFilter
     is_full: bool
-    follow: bool
+    follows: bool
     spark_settings: Mapping[str, str]
     metrics_port: int | None = None
     terminal_width: int = 0

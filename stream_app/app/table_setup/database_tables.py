@@ -61,7 +61,7 @@ from stream_app.planning.sync.target_tables import (
     decide_target,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_for_altering, with_configuration
+from stream_app.table.opening import require_alterable, with_configuration
 from stream_app.table.schema.alter import alter_table, next_schema
 
 _LOG = logging.getLogger(__name__)
@@ -236,10 +236,10 @@ class DatabaseTables:
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
                 self._leave_out(origin)
-            elif isinstance(decision, TargetTable) and self._has_room(
-                origin, decision.name, by_table
-            ):
+            elif isinstance(decision, TargetTable) and self._has_room(decision.name, by_table):
                 by_table[decision.name][origin] = batch
+            elif isinstance(decision, TargetTable):
+                self._warn_of_limit(origin)
         return by_table
 
     def _leave_out(self, origin: Origin) -> None:
@@ -248,17 +248,20 @@ class DatabaseTables:
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
         self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
-    def _has_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
-        """Return whether the limit allows the table; warn of the first table beyond it."""
+    def _has_room(self, name: str, new_names: Collection[str]) -> bool:
+        """Return whether the limit allows the table."""
         names = {*self._targets.values(), *self._held_names, *new_names}
-        limit = TableLimit(self.job_tables.sync.max_tables)
-        if limit.has_room(name, names, len(self._refusal_reasons)):
-            return True
+        table_limit = TableLimit(self.job_tables.sync.max_tables)
+        return table_limit.has_room(name, names, len(self._refusal_reasons))
+
+    def _warn_of_limit(self, origin: Origin) -> None:
+        """Warn of the first source table beyond the limit, and remember that the job is full."""
         if not self._full_reason:
-            self._full_reason = limit.reason
+            table_limit = TableLimit(self.job_tables.sync.max_tables)
+            self._full_reason = table_limit.reason
             text = f"messages of {origin} and of all further source tables go to quarantine: "
-            self.state_file.warn([JobWarning(problem=text + limit.problem, fix=limit.FIX)])
-        return False
+            warning = JobWarning(problem=text + table_limit.problem, fix=table_limit.FIX)
+            self.state_file.warn([warning])
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
         _LOG.error("messages of %s go to quarantine: %s", ", ".join(map(str, origins)), reason)
@@ -301,7 +304,7 @@ class DatabaseTables:
 
     def _open(self, name: str) -> FileStoreTable:
         path = self.job_tables.path(name)
-        return open_for_altering(open_job_table(self.job_tables, path, self.clock))
+        return require_alterable(open_job_table(self.job_tables, path, self.clock))
 
     def _with_made_columns(self, name: str) -> FileStoreTable:
         """Open a table, and add the made columns that it lacks."""

@@ -87,7 +87,7 @@ def whole_setup(source_config: SourceConfig, schema: TableSchema) -> FormatSetup
         options=source_config.format_options,
         # As in Paimon's Flink sink: if followers need the old row, or a sum needs it.
         # The writer of a history finds the old row itself.
-        keep_update_before=schema.history is None
+        keeps_update_before=schema.history is None
         and (schema.core_options.flushes_changelog or bool(schema.merge_rules.aggregates)),
         traits=TableTraits(
             sequence_fields=schema.sequence_fields,

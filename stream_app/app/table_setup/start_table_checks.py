@@ -14,7 +14,7 @@ import pyarrow as pa
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.source.broker_connection import TopicInfo
-from stream_app.app.source.first_messages import first_messages, in_one_table
+from stream_app.app.source.first_messages import in_one_table, sample_messages
 from stream_app.app.table_setup.first_message_checks import (
     check_first_messages,
     first_remarks,
@@ -98,7 +98,7 @@ def checked_tables(
             warnings = _column_warnings(job_tables, topics, schema, reads_first=reads_first)
             return CheckedTable(open_or_create_table(job_tables, schema, clock), warnings)
         case WholeDatabase() if reads_first and topics:
-            messages = in_one_table(first_messages(job_tables.source, topics))
+            messages = in_one_table(sample_messages(job_tables.source, topics))
             warn_of_first_messages(job_tables, messages, clock)
             return SampledDatabase(job_tables, messages)
         case WholeDatabase():
@@ -116,7 +116,7 @@ def _column_warnings(
     if not topics:
         return ()
     setup = format_setup(job_tables.source, job_tables.table, schema)
-    messages = first_messages(job_tables.source, topics)
+    messages = sample_messages(job_tables.source, topics)
     check_first_messages(job_tables.source.format, setup, messages, reads_first=reads_first)
     remarks = first_remarks(
         job_tables.source.source_extractor, in_one_table(messages), schema.fields

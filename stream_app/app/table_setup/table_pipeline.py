@@ -103,8 +103,8 @@ class RowSettings:
         makers: Mapping[StepPlace, Callable[[], Step | None]] = {
             StepPlace.MADE_COLUMNS: self._made_columns,
             StepPlace.DEFAULTS: lambda: defaults_step(schema.fields),
-            StepPlace.FILTER_OF_MESSAGES: lambda: self._filter(of_messages=True),
-            StepPlace.FILTER_OF_ROWS: lambda: self._filter(of_messages=False),
+            StepPlace.FILTER_OF_MESSAGES: lambda: self._filter(is_of_messages=True),
+            StepPlace.FILTER_OF_ROWS: lambda: self._filter(is_of_messages=False),
             StepPlace.EXPECTATIONS: self._expectations,
             StepPlace.MERGEABLE_VALUES: lambda: mergeable_value_step(schema),
             StepPlace.NAMEABLE_PARTITIONS: lambda: nameable_partition_step(schema),
@@ -168,7 +168,7 @@ class RowSettings:
         rules = self.evolution_rules if is_described else None
         return replace(
             setup,
-            keep_update_before=setup.keep_update_before and self.keeps_update_before,
+            keeps_update_before=setup.keeps_update_before and self.keeps_update_before,
             mapping_options=None if rules is None else rules.options,
         )
 
@@ -202,7 +202,7 @@ class RowSettings:
                 "columns back by ALTER TABLE",
             ) from None
 
-    def _filter(self, *, of_messages: bool) -> Step | None:
+    def _filter(self, *, is_of_messages: bool) -> Step | None:
         """Return the filter step of one place, or None.
 
         Conditions on values that all changes of a row share filter messages; the others filter
@@ -221,7 +221,7 @@ class RowSettings:
         terms = [
             child
             for child in children
-            if shared_columns.issuperset(column_names(child)) is of_messages
+            if shared_columns.issuperset(column_names(child)) is is_of_messages
         ]
         if not terms:
             return None
@@ -232,7 +232,7 @@ class RowSettings:
         return FilterStep(
             condition=to_expression(And(tuple(terms))),
             merges_by_key=self.schema.kind_traits.merges_by_key,
-            known_columns=KnownColumns.CERTAIN if of_messages else row_columns,
+            known_columns=KnownColumns.CERTAIN if is_of_messages else row_columns,
         )
 
     def _expectations(self) -> Step | None:

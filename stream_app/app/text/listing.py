@@ -35,7 +35,7 @@ class Listing:
         return [
             Column(
                 field.name,
-                align_right=any(
+                aligns_right=any(
                     type(getattr(row, field.name)) in (int, float) for row in self.rows
                 ),
                 width_max=_WIDTHS.get(field.name),

@@ -31,7 +31,7 @@ class Column:
     """
 
     name: str
-    align_right: bool = False
+    aligns_right: bool = False
     width_max: int | None = 40
 
 
@@ -65,14 +65,14 @@ def _width(column: Column, cells: Iterable[str]) -> int:
 
 def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
     fitted_cells = (
-        _fit(cell, width, align_right=column.align_right)
+        _fit(cell, width, aligns_right=column.aligns_right)
         for cell, column, width in zip(cells, columns, widths, strict=True)
     )
     return _GAP.join(fitted_cells).rstrip()
 
 
-def _fit(cell: str, width: int, *, align_right: bool) -> str:
+def _fit(cell: str, width: int, *, aligns_right: bool) -> str:
     free_width = width - cell_len(cell)
     if free_width < 0:
         return set_cell_size(cell, width - 1) + _CUT
-    return " " * free_width + cell if align_right else cell + " " * free_width
+    return " " * free_width + cell if aligns_right else cell + " " * free_width

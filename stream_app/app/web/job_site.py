@@ -82,10 +82,8 @@ class JobSite(Site):
     A table is ``DATABASE.TABLE``, as in the warehouse and in metrics.
 
     Attributes:
-        history: the history of the job in this process, or None.
-        ask_ends: returns the topics' ends, or None after a call with the reason. By default it
-            asks the broker.
-        read_range: reads ranges of the topics for a replay; None uses the native reader.
+        shown_job: the parts of the job's configuration that pages show.
+        checkpoint: the folder of the job's checkpoint.
     """
 
     def __init__(
@@ -98,6 +96,14 @@ class JobSite(Site):
         ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None,
         read_range: ReadRange | None = None,
     ) -> None:
+        """Begin without results.
+
+        Args:
+            history: the history of the job in this process, or None.
+            ask_ends: returns the topics' ends, or None after a call with the reason. By default it
+                asks the broker.
+            read_range: reads ranges of the topics for a replay; None uses the native reader.
+        """
         self.shown_job = shown_job
         self.checkpoint = checkpoint
         self.clock = clock
@@ -108,7 +114,7 @@ class JobSite(Site):
         self._cached_newest_time_ms = _CachedResult(
             lambda: self._status(None).newest_time_ms(), clock
         )
-        self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
+        self._facts = FactsCache(self._open, clock, is_of_job=True, counts_runs=self._counts_runs)
         self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
             shown_job.job_tables.source.source_extractor.find_origins,

@@ -77,7 +77,7 @@ class PageList:
         """Return the cells of the rows."""
         return [
             [
-                ListCell(_shown_text(column.name, getattr(row, column.name)), column.align_right)
+                ListCell(_shown_text(column.name, getattr(row, column.name)), column.aligns_right)
                 for column in self.columns
             ]
             for row in self.listing.rows

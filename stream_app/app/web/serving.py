@@ -23,8 +23,8 @@ from stream_app.app.http.connection_guard import (
     Guard,
     PortLimits,
     is_port_taken,
-    limit_for_port,
     open_listener,
+    port_connections_max,
 )
 from stream_app.app.web.actions import ACTION_WAIT_S, Actions
 from stream_app.app.web.routes import web_app
@@ -127,7 +127,7 @@ def _server(actions: Actions, names: Collection[str]) -> Server:
     accepted_hosts = {name.lower() for name in (_LOCAL, socket.gethostname(), *names)}
     guard = Guard(
         "the port of the page",
-        PortLimits(connections_max=limit_for_port(_CONNECTIONS_MAX)),
+        PortLimits(connections_max=port_connections_max(_CONNECTIONS_MAX)),
         lambda line: line.startswith(_EVENTS),
     )
     return Server(_NamedServer(web_app(actions.site, actions), frozenset(accepted_hosts)), guard)

@@ -242,8 +242,8 @@ def changes_of(
     return names, rows
 
 
-def _last_changes(table: FileStoreTable, snapshot_id: int, limit: int) -> list[pa.RecordBatch]:
-    """Return the last changes of a snapshot, in the form of `StreamRead`; `limit` rows at most."""
+def _last_changes(table: FileStoreTable, snapshot_id: int, rows_max: int) -> list[pa.RecordBatch]:
+    """Return at most `rows_max` last changes of a snapshot, in the form of `StreamRead`."""
     # Do not use the consumer of the table's options, because a page must not change the table.
     settings = FollowSettings(
         start=stream_start("default", snapshot_id=snapshot_id), end=snapshot_id
@@ -256,12 +256,12 @@ def _last_changes(table: FileStoreTable, snapshot_id: int, limit: int) -> list[p
             last_batches.append(batch.rows)
             row_count += batch.rows.num_rows
             read_count += batch.rows.num_rows
-            while row_count - last_batches[0].num_rows >= limit:
+            while row_count - last_batches[0].num_rows >= rows_max:
                 row_count -= last_batches.popleft().num_rows
             if read_count >= CHANGES_READ:
                 break
-    if row_count > limit:
-        last_batches[0] = last_batches[0].slice(row_count - limit)
+    if row_count > rows_max:
+        last_batches[0] = last_batches[0].slice(row_count - rows_max)
     return list(last_batches)
 
 

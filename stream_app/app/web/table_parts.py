@@ -203,7 +203,7 @@ def quarantined_kinds(
     quarantine = open_quarantine()
     if quarantine is None:
         return []
-    records = quarantine.iterate_unresolved(committed_users, newest_first=True)
+    records = quarantine.iterate_unresolved(committed_users, is_newest_first=True)
     return group_records_by_kind(list(islice(records, QUARANTINED_READ)))
 
 

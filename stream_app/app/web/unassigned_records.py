@@ -108,7 +108,9 @@ class UnassignedFactsCache:
         return {origin: count for origin, count in counts.items() if origin not in stored_origins}
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:
-        records = list(islice(quarantine.iterate_unresolved(newest_first=True), QUARANTINED_READ))
+        records = list(
+            islice(quarantine.iterate_unresolved(is_newest_first=True), QUARANTINED_READ)
+        )
         return UnassignedFacts(
             kinds=group_records_by_kind(records), refused_counts=self._count_by_origin(records)
         )

@@ -118,17 +118,17 @@ class HiveLayout:
     """The shape of the metastore's entries for Paimon's tables.
 
     Attributes:
-        location_in_properties: whether locations are parameters, so that the metastore needs no
+        has_location_in_properties: whether locations are parameters, so that the metastore needs no
             access to the store.
         has_properties: whether parameters have a copy of all options.
     """
 
-    location_in_properties: bool
+    has_location_in_properties: bool
     has_properties: bool
 
     def location(self, parameters: Mapping[str, str], descriptor_location: str) -> str:
         """Return the location of a table or a database; empty without one."""
-        parameter = parameters.get(_LOCATION_KEY, "") if self.location_in_properties else ""
+        parameter = parameters.get(_LOCATION_KEY, "") if self.has_location_in_properties else ""
         return parameter or descriptor_location
 
 
@@ -154,7 +154,7 @@ def database_location(database: Struct, layout: HiveLayout) -> str:
 def new_database(name: str, location: str, layout: HiveLayout) -> Struct:
     """Return a database whose tables are in a folder."""
     database = Struct({DatabaseField.NAME: text(name)})
-    if layout.location_in_properties:
+    if layout.has_location_in_properties:
         parameters = text_map({_LOCATION_KEY: location})
         return database.with_fields({DatabaseField.PARAMETERS: parameters})
     return database.with_fields(
@@ -242,7 +242,7 @@ def _partition(
     """Return Thrift's struct of a partition, with the table's storage and the given location."""
     storage = table.struct(TableField.STORAGE)
     parameters: dict[str, str] = {}
-    if layout.location_in_properties:
+    if layout.has_location_in_properties:
         parameters[_LOCATION_KEY] = location
     else:
         storage = storage.with_fields({StorageField.LOCATION: text(location)})
@@ -280,7 +280,7 @@ def _parameters(
 
 
 def _with_location(table: Struct, location: str, layout: HiveLayout) -> Struct:
-    if layout.location_in_properties:
+    if layout.has_location_in_properties:
         parameters = {**table.text_map(TableField.PARAMETERS), _LOCATION_KEY: location}
         return table.with_fields({TableField.PARAMETERS: text_map(parameters)})
     storage = table.struct(TableField.STORAGE).with_fields({StorageField.LOCATION: text(location)})

@@ -22,13 +22,13 @@ def hive_type(data_type: DataType) -> str:
     """Return the name of a type: ``struct<id:bigint,tags:array<string>>``."""
     match data_type.root:
         case TypeRoot.ROW:
-            fields = (f"{inner.name}:{hive_type(inner.data_type)}" for inner in data_type.fields)
+            fields = (f"{field.name}:{hive_type(field.data_type)}" for field in data_type.fields)
             return f"struct<{','.join(fields)}>"
         case TypeRoot.VECTOR:
             return f"array<{','.join(map(hive_type, data_type.inner))}>"
         case TypeRoot.ARRAY | TypeRoot.MAP:
-            inner = ",".join(map(hive_type, data_type.inner))
-            return f"{data_type.root.value.lower()}<{inner}>"
+            inner_types = ",".join(map(hive_type, data_type.inner))
+            return f"{data_type.root.value.lower()}<{inner_types}>"
         case TypeRoot.DECIMAL:
             return f"decimal({data_type.precision},{data_type.scale})"
         case TypeRoot.CHAR:

@@ -61,7 +61,7 @@ _STANDARD = _pair_lookup(_ALPHABET + b"+/")
 _URL_SAFE = _pair_lookup(_ALPHABET + b"-_")
 
 
-def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array, Bools | None]:
+def decode_base64(texts: pa.Array, *, is_url_safe: bool = False) -> tuple[pa.Array, Bools | None]:
     """Decode a string column [n] into a binary column [n].
 
     Four texts, whose groups of four characters are in one buffer and are decoded together::
@@ -77,7 +77,7 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
     texts, has_failed = _null_where_ragged(texts, 4)
     offsets = offsets_of(texts)
     start, end = int(offsets[0]), int(offsets[-1])
-    pairs = (_URL_SAFE if url_safe else _STANDARD)[bytes_of(texts)[start:end].view("<u2")]
+    pairs = (_URL_SAFE if is_url_safe else _STANDARD)[bytes_of(texts)[start:end].view("<u2")]
     left, right = pairs[0::2], pairs[1::2]
     lengths = offsets[1:] - offsets[:-1]
     group_ends = (offsets[1:] - start) // 4
@@ -88,8 +88,8 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
     # Pads are only allowed at the end of a value, so no other flags may be set.
     is_refused = bool((left > _PAIR_BITS).any() or (flags > 2).any())
     if is_refused or int(flags.sum(dtype=np.int64)) != int(pads.sum()):
-        is_wrong = _rows_with_bad_groups(offsets, left, flags, pads)
-        binary, _ = decode_base64(null_where(texts, is_wrong), url_safe=url_safe)
+        is_wrong = _has_bad_group(offsets, left, flags, pads)
+        binary, _ = decode_base64(null_where(texts, is_wrong), is_url_safe=is_url_safe)
         return binary, any_of(is_wrong, has_failed)
     words = left.astype(np.uint32) << 20 | (right & _PAIR_BITS).astype(np.uint32) << 8
     data = words.astype(">u4").view(np.uint8).reshape(-1, 4)[:, :3].reshape(-1)
@@ -101,7 +101,7 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
     return _binary_array(texts, (lengths // 4 * 3 - pads).astype(np.int32), data), has_failed
 
 
-def _rows_with_bad_groups(offsets: Int32s, left: Uint16s, flags: Uint16s, pads: Int32s) -> Bools:
+def _has_bad_group(offsets: Int32s, left: Uint16s, flags: Uint16s, pads: Int32s) -> Bools:
     is_bad = (left > _PAIR_BITS) | (flags > 2)
     is_padded = (flags == 1) | (flags == 2)
     bounds = (offsets - offsets[0]) // 4

@@ -230,7 +230,9 @@ def _bytes(reading: ColumnReading, wire_values: pa.Array) -> CastResult:
                 values = pad_left(values, reading.data_type.length)
             return values, has_failed
         case _:
-            return decode_base64(wire_values, url_safe=reading.encoding is Encoding.BASE64_URL_SAFE)
+            return decode_base64(
+                wire_values, is_url_safe=reading.encoding is Encoding.BASE64_URL_SAFE
+            )
 
 
 def _date_number(reading: ColumnReading, wire_values: pa.Array) -> CastResult:

@@ -147,11 +147,13 @@ def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
         return decimals, None
     words = words.reshape(-1, 2)[decimals.offset : decimals.offset + len(decimals)]
     low, high = words[:, 0], words[:, 1]
-    limit = 10**data_type.precision
+    unscaled_end = 10**data_type.precision
     if data_type.precision <= 18:
-        has_failed = (high != low >> 63) | (low >= limit) | (low <= -limit)
+        has_failed = (high != low >> 63) | (low >= unscaled_end) | (low <= -unscaled_end)
     else:
-        has_failed = _is_at_least(high, low, limit) | ~_is_at_least(high, low, 1 - limit)
+        has_failed = _is_at_least(high, low, unscaled_end) | ~_is_at_least(
+            high, low, 1 - unscaled_end
+        )
     if has_failed.any():
         has_failed = has_failed & valid_of(decimals)
     return (null_where(decimals, has_failed), has_failed) if has_failed.any() else (decimals, None)

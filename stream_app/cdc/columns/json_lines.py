@@ -125,13 +125,13 @@ def _is_digit(data: Bytes) -> Bools:
 
 
 def parse_objects(
-    values: pa.Array, schema: pa.Schema, *, strict: bool = False
+    values: pa.Array, schema: pa.Schema, *, is_strict: bool = False
 ) -> list[pa.Array] | None:
     """Parse one object per value; fields that `schema` does not name are ignored.
 
     Args:
         values: binary [n] without nulls, each `looks_like_object`.
-        strict: whether objects with such fields fail to parse.
+        is_strict: whether objects with such fields fail to parse.
 
     Returns:
         A column for each field of `schema`, null where the object has null or lacks the field. None
@@ -148,7 +148,7 @@ def parse_objects(
             read_options=pj.ReadOptions(use_threads=False, block_size=lines.size + 1),
             parse_options=pj.ParseOptions(
                 explicit_schema=schema,
-                unexpected_field_behavior="error" if strict else "ignore",
+                unexpected_field_behavior="error" if is_strict else "ignore",
             ),
         ) as reader:
             table = reader.read_all()
@@ -163,13 +163,13 @@ def parse_objects(
 
 
 def parse_by_halves(
-    values: pa.Array, positions: npt.NDArray[Number], schema: pa.Schema
+    values: pa.Array, items: npt.NDArray[Number], schema: pa.Schema
 ) -> Iterator[tuple[pa.Array, npt.NDArray[Number], list[pa.Array] | None]]:
     """Parse the objects in the largest parts that the parser accepts.
 
     Args:
         values: binary [n] without nulls, each `looks_like_object`.
-        positions: [n]; an item for each value, such as its position.
+        items: [n]; an item for each value, such as its index.
 
     Returns:
         The parts of both arguments, each with its columns; None for a few values that the parser
@@ -179,8 +179,8 @@ def parse_by_halves(
         return
     columns = parse_objects(values, schema)
     if columns is not None or len(values) <= _PART_VALUES_MIN:
-        yield values, positions, columns
+        yield values, items, columns
         return
     half = len(values) // 2
-    yield from parse_by_halves(values.slice(0, half), positions[:half], schema)
-    yield from parse_by_halves(values.slice(half), positions[half:], schema)
+    yield from parse_by_halves(values.slice(0, half), items[:half], schema)
+    yield from parse_by_halves(values.slice(half), items[half:], schema)

@@ -96,7 +96,7 @@ def _parse_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> Ca
     lines = pc.binary_join_element_wise(f'{{"{_WRAPPER}":', texts, "}", "").cast(pa.binary())
     if may_be_misread(lines, has_decimals=True).any() or are_too_deep(lines).any():
         return None
-    columns = parse_objects(lines, pa.schema([pa.field(_WRAPPER, wire_type)]), strict=True)
+    columns = parse_objects(lines, pa.schema([pa.field(_WRAPPER, wire_type)]), is_strict=True)
     return None if columns is None else cast_nested(reading, columns[0], casts)
 
 

@@ -146,8 +146,8 @@ def timestamps_from_epoch(
     low = _FIRST_DAY * _DAY_SECONDS * unit
     high = (_LAST_DAY + 1) * _DAY_SECONDS * unit - 1
     if target_digits > digits:
-        limit = _INT64_MAX // 10 ** (target_digits - digits)
-        low, high = max(low, -limit), min(high, limit)
+        ticks_max = _INT64_MAX // 10 ** (target_digits - digits)
+        low, high = max(low, -ticks_max), min(high, ticks_max)
     has_failed = _out_of_range(ticks, values, low, high)
     if digits == target_digits and precision >= digits and has_failed is None:
         return values.view(target_type), None

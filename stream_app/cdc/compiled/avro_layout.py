@@ -248,12 +248,12 @@ class _AvroSteps:
         image_columns: list[set[str]] = []
         for name, declared_type in _fields_of(root):
             if name not in images:
-                self._add_value(declared_type, (name,), in_image=False)
+                self._add_value(declared_type, (name,), is_in_image=False)
                 continue
             null_branch, row = _split_nullable(declared_type)
             step = self._append_step(IMAGE, null_branch, images.index(name))
             for column, field_type in _fields_of(row):
-                self._add_value(field_type, (column,), in_image=True)
+                self._add_value(field_type, (column,), is_in_image=True)
             self._append_step(IMAGE_END)
             self.steps[step][2] = len(self.steps)
             image_columns.append(self.column_digits.keys() & dict(row.fields))
@@ -266,14 +266,14 @@ class _AvroSteps:
         self.steps.append([kind, null_branch, -1, column])
         return len(self.steps) - 1
 
-    def _add_value(self, declared_type: AvroType, path: _Path, *, in_image: bool) -> None:
+    def _add_value(self, declared_type: AvroType, path: _Path, *, is_in_image: bool) -> None:
         """Append the steps that read a value; for a record those of all its fields."""
         null_branch, avro_type = _split_nullable(declared_type)
-        is_column = in_image and len(path) == 1 and path[0] in self.column_digits
+        is_column = is_in_image and len(path) == 1 and path[0] in self.column_digits
         if avro_type.kind == "record" and not is_column:
             step = self._append_step(RECORD, null_branch)
             for name, field_type in _fields_of(avro_type):
-                self._add_value(field_type, (*path, name), in_image=in_image)
+                self._add_value(field_type, (*path, name), is_in_image=is_in_image)
             self.steps[step][2] = len(self.steps)
             return
         if avro_type.kind not in _STEP_KINDS:
@@ -288,7 +288,7 @@ class _AvroSteps:
                 avro_type.kind == "enum" and first_type.symbols != avro_type.symbols
             ):
                 raise _UnsupportedError  # the images declare different types
-        elif not in_image and path in self.texts and avro_type.kind in _TEXT_KINDS:
+        elif not is_in_image and path in self.texts and avro_type.kind in _TEXT_KINDS:
             column = len(self.column_digits) + self.texts.index(path)
             self.text_cells[path] = column, avro_type
         self.steps.append([kind, null_branch, _argument(avro_type), column])

@@ -48,17 +48,17 @@ def parse_decimal(position: int, scale: int) -> tuple[int, int]:
 
 
 @compiled
-def _decimal_end(position: int, scale: int, limit: int) -> tuple[int, int]:
+def _decimal_end(position: int, scale: int, digits_max: int) -> tuple[int, int]:
     """Find the end of a decimal without exponent, and count its fractional digits.
 
     Args:
-        limit: the maximum number of digits, after the value is extended to the scale.
+        digits_max: the maximum number of digits, after the value is extended to the scale.
 
     Returns:
         The position after the decimal, or `DECLINED`; and the number of its fractional digits.
     """
     start = position
-    while ZERO <= byte_at(position) <= NINE and position - start <= limit:
+    while ZERO <= byte_at(position) <= NINE and position - start <= digits_max:
         position += 1
     whole_digits = position - start
     if whole_digits == 0 or (byte_at(start) == ZERO and whole_digits > 1):
@@ -66,11 +66,15 @@ def _decimal_end(position: int, scale: int, limit: int) -> tuple[int, int]:
     fraction = 0
     if byte_at(position) == POINT:
         position += 1
-        while ZERO <= byte_at(position) <= NINE and whole_digits + fraction <= limit:
+        while ZERO <= byte_at(position) <= NINE and whole_digits + fraction <= digits_max:
             position, fraction = position + 1, fraction + 1
         if fraction == 0:
             return DECLINED, scale
-    if fraction > scale or whole_digits + scale > limit or byte_at(position) | SMALL == SMALL_E:
+    if (
+        fraction > scale
+        or whole_digits + scale > digits_max
+        or byte_at(position) | SMALL == SMALL_E
+    ):
         return DECLINED, scale
     return position, fraction
 

@@ -91,7 +91,7 @@ class DebeziumJson:
         self._settings = DecodeSettings(
             row_rules=RowRules(
                 schema=schema_of_changes(setup.arrow_schema),
-                keep_update_before=setup.keep_update_before,
+                keeps_update_before=setup.keeps_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
                 base64_reason=f": {DECIMAL_MODE} = precise writes decimals as base64",
                 cut_reaction=policy.cut_reaction,

@@ -68,9 +68,9 @@ def split_envelopes(
         return
     is_plain = ~is_enveloped
     unsplit, unsplit_indices = _pick(values, all_indices, is_enveloped)
-    schemas_left = SCHEMAS_MAX
+    remaining_schema_count = SCHEMAS_MAX
     while len(unsplit):
-        if not schemas_left:
+        if not remaining_schema_count:
             is_plain[unsplit_indices] = True
             break
         prefix = _prefix_of(unsplit[0].as_py(), schemas)
@@ -84,7 +84,7 @@ def split_envelopes(
         payloads, message_indices = _pick(unsplit, unsplit_indices, has_prefix)
         yield PayloadGroup(message_indices, pc.binary_slice(payloads, len(prefix), -1), prefix)
         unsplit, unsplit_indices = _pick(unsplit, unsplit_indices, ~has_prefix)
-        schemas_left -= 1
+        remaining_schema_count -= 1
     if is_plain.any():
         plain_values, message_indices = _pick(values, all_indices, is_plain)
         yield PayloadGroup(message_indices, plain_values, b"")

@@ -182,7 +182,7 @@ def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Debezi
     return DebeziumSurvey(
         rules=key_rules(options, setup.primary_keys, setup.traits),
         quarantines_uncertain=options.quarantines_uncertain,
-        writes_changelog=setup.keep_update_before,
+        writes_changelog=setup.keeps_update_before,
         records_of={
             topic: records
             for topic, batch in messages.items()

@@ -105,7 +105,7 @@ class DialectDecoder:
         )
         self._rules = RowRules(
             schema=schema_of_changes(setup.arrow_schema),
-            keep_update_before=setup.keep_update_before,
+            keeps_update_before=setup.keeps_update_before,
             before_has_key_only=dialect.sends_keys_alone,
             cut_reaction=self._policy.cut_reaction,
         )

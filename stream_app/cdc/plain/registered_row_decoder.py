@@ -142,7 +142,7 @@ class RegisteredRowDecoder:
         self._reads_tables = not setup.traits.merges_shards
         rules = RowRules(
             schema=schema_of_changes(setup.arrow_schema),
-            keep_update_before=setup.keep_update_before,
+            keeps_update_before=setup.keeps_update_before,
             cut_reaction=self._policy.cut_reaction,
         )
         self._rules = {CREATE: rules, DELETE: replace(rules, before_has_key_only=True)}

@@ -45,14 +45,14 @@ class RowRules:
 
     Attributes:
         schema: the schema of the rows, `change_batch.schema_of_changes`.
-        keep_update_before: whether every update gives -U too.
+        keeps_update_before: whether every update gives -U too.
         before_has_key_only: whether before-images hold nothing but the source's key.
         base64_reason: text after "is not base64": the setting by which decimals are base64.
         cut_reaction: the reaction to records with a time that has more digits than its column.
     """
 
     schema: pa.Schema
-    keep_update_before: bool
+    keeps_update_before: bool
     before_has_key_only: bool = False
     base64_reason: str = ""
     cut_reaction: DriftReaction = DriftReaction.WARN
@@ -171,7 +171,7 @@ def rows_of_images(
     if isinstance(images, Images):
         images = images.stack()
     has_before, has_after = images.has_before, images.has_after
-    wants_update_before: Bools | bool = rules.keep_update_before
+    wants_update_before: Bools | bool = rules.keeps_update_before
     if not wants_update_before and bool((has_before & has_after).any()):
         wants_update_before = key_changes(
             readings, images.columns, images.before_indices, images.after_indices

@@ -100,7 +100,7 @@ def rows_of_records(
     has_after = np.array([image is not None for image in afters], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
     record_indices = np.arange(len(records))
-    wants_update_before: Any = rules.keep_update_before or key_changes(
+    wants_update_before: Any = rules.keeps_update_before or key_changes(
         readings,
         [
             pa.concat_arrays([before_column.values, after_column.values])

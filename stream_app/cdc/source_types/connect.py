@@ -24,7 +24,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     TypeRoot,
 )
-from stream_app.model.source.mapping_options import MappingMode, MappingOptions
+from stream_app.model.source.mapping_options import MappingOption, MappingOptions
 
 SOURCE_TYPE = "__debezium.source.column.type"
 SOURCE_LENGTH = "__debezium.source.column.length"
@@ -116,7 +116,7 @@ def _nearest_type(
     options: MappingOptions,
 ) -> DataType:
     """Return a field's type, by the first that decides it: database type, semantic, literal."""
-    if MappingMode.TO_STRING in options or semantic == VARIABLE_SCALE:
+    if MappingOption.TO_STRING in options or semantic == VARIABLE_SCALE:
         return STRING
     database_type = _database_type(parameters, connector, options)
     if database_type is not None:

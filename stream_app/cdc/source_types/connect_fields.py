@@ -11,7 +11,7 @@ from typing import Any
 
 from stream_app.cdc.source_types.connect import connect_type
 from stream_app.cdc.source_types.remarks import column_remarks
-from stream_app.model.source.mapping_options import MappingMode, MappingOptions
+from stream_app.model.source.mapping_options import MappingOption, MappingOptions
 from stream_app.model.source.source_table import SourceColumn
 
 
@@ -48,7 +48,7 @@ def source_column(
         loses_nulls: whether the converter may have replaced nulls by the column's DEFAULT.
     """
     stored_type = connect_type(field.literal, field.semantic, field.parameters, connector, options)
-    is_nullable = field.optional or MappingMode.TO_NULLABLE in options
+    is_nullable = field.optional or MappingOption.TO_NULLABLE in options
     return SourceColumn(
         name=name,
         data_type=stored_type.data_type if is_nullable else stored_type.data_type.not_null(),

@@ -16,7 +16,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     TypeRoot,
 )
-from stream_app.model.source.mapping_options import MappingMode, MappingOptions
+from stream_app.model.source.mapping_options import MappingOption, MappingOptions
 
 _INTEGERS = {
     "TINYINT UNSIGNED": TypeRoot.SMALLINT,
@@ -60,7 +60,7 @@ def mysql_type(text: str, options: MappingOptions) -> DataType | None:
 def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
     """Return the type that `mysql_type` gives, for a parsed type."""
     name, length = source_type.name.removesuffix(" ZEROFILL"), source_type.length
-    if MappingMode.TO_STRING in options:
+    if MappingOption.TO_STRING in options:
         return STRING
     if source_type.name != name and not name.endswith(" UNSIGNED"):
         name += " UNSIGNED"  # MySQL implies it
@@ -78,7 +78,7 @@ def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | 
     if name == "JSON":
         return options.document_type
     if name in _TEXTS:
-        is_bytes = name == "LONGTEXT" and MappingMode.LONGTEXT_TO_BYTES in options
+        is_bytes = name == "LONGTEXT" and MappingOption.LONGTEXT_TO_BYTES in options
         return BYTES if is_bytes else STRING
     if name in _BLOBS:
         return BYTES
@@ -93,10 +93,10 @@ def _type_by_length(name: str, length: int | None, options: MappingOptions) -> D
         case "BIT":
             return bits_type(length or 1)
         case "TINYINT":
-            is_bool = length == 1 and MappingMode.TINYINT1_NOT_BOOL not in options
+            is_bool = length == 1 and MappingOption.TINYINT1_NOT_BOOL not in options
             return DataType(root=TypeRoot.BOOLEAN if is_bool else TypeRoot.TINYINT)
         case "BIGINT UNSIGNED" | "SERIAL":
-            if MappingMode.BIGINT_UNSIGNED_TO_BIGINT in options:
+            if MappingOption.BIGINT_UNSIGNED_TO_BIGINT in options:
                 return DataType(root=TypeRoot.BIGINT)
             return DataType(root=TypeRoot.DECIMAL, precision=20)
         case "CHAR" | "VARCHAR":
@@ -140,6 +140,6 @@ def bits_type(length: int) -> DataType:
 
 def text_type(root: TypeRoot, length: int | None, options: MappingOptions) -> DataType:
     """Return CHAR or VARCHAR of a length; STRING without one."""
-    if not length or length > STRING_MAX or MappingMode.CHAR_TO_STRING in options:
+    if not length or length > STRING_MAX or MappingOption.CHAR_TO_STRING in options:
         return STRING
     return DataType(root=root, length=length)

@@ -19,7 +19,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     TypeRoot,
 )
-from stream_app.model.source.mapping_options import MappingMode, MappingOptions
+from stream_app.model.source.mapping_options import MappingOption, MappingOptions
 
 _SIMPLE = {
     **{
@@ -85,7 +85,7 @@ def postgresql_type(text: str, options: MappingOptions) -> DataType | None:
 def postgresql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
     """Return `postgresql_type` of a name, length and scale of JDBC or Debezium."""
     name, length = source_type.name, source_type.length or 0
-    if MappingMode.TO_STRING in options:
+    if MappingOption.TO_STRING in options:
         return STRING
     if name in _TIMES:
         precision = min(max(source_type.scale or 0, 0), TIMESTAMP_PRECISION_MAX)

@@ -150,8 +150,8 @@ def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, p
     raw, offsets = own_bytes(values)
     positions = positions_of(raw, _DATA_MARKER)
     data_starts: Int64s = np.full(len(values), -1, np.int64)
-    event_index = np.searchsorted(offsets, positions, side="right") - 1
-    data_starts[event_index[::-1]] = positions[::-1]
+    event_indices = np.searchsorted(offsets, positions, side="right") - 1
+    data_starts[event_indices[::-1]] = positions[::-1]
     body_starts = data_starts + len(_DATA_MARKER)
     ends = offsets[1:] - 1
     braces = np.flatnonzero(raw == ord("{"))

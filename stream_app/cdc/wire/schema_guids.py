@@ -46,8 +46,8 @@ def with_schema_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     if not len(indices):
         return cells
     heads = data[offsets[indices][:, None] + np.arange(1, _HEAD_BYTES)]
-    guids, guid_index = np.unique(heads, axis=0, return_inverse=True)
-    schema_numbers = _numbers_of_guids(guids, schemas)[guid_index.reshape(-1)]
+    guids, guid_indices = np.unique(heads, axis=0, return_inverse=True)
+    schema_numbers = _numbers_of_guids(guids, schemas)[guid_indices.reshape(-1)]
     indices, schema_numbers = indices[schema_numbers >= 0], schema_numbers[schema_numbers >= 0]
     starts = offsets[:-1].copy()
     rewritten_data = data.copy()

@@ -83,7 +83,9 @@ class CatchUp(Generic[MessagesT]):
         source_end = tables.epoch_log.source_end(tables.newest_begun_epoch)
         end_offsets = offsets_of_topics(source_end)
         with contain_failure(partial(tables.hold, name)):
-            messages = self._round_runner.runner.messages_between(held_table.start, end_offsets)
+            messages = self._round_runner.epoch_runner.messages_between(
+                held_table.start, end_offsets
+            )
             source_epoch = SourceEpoch(tables.newest_begun_epoch, messages, source_end)
             if not self._round_runner.create_table(name, source_epoch):
                 # The table lacks no message any more, for instance because the topic has deleted
@@ -99,7 +101,9 @@ class CatchUp(Generic[MessagesT]):
         with contain_failure(partial(self._tables.fail, feed)):
             if not feed.table_job.is_open:
                 self._tables.open([feed])
-            if not feed.table_job.is_open or feed.table_job.stream_commit.must_wait_after_trigger():
+            if not feed.table_job.is_open:
+                return None
+            if not feed.table_job.stream_commit.relieve_back_pressure():
                 return None
             source_end = feed.table_job.last_source_end
             if feed.table_job.last_epoch >= held_table.since_epoch and source_end:
@@ -121,7 +125,7 @@ class CatchUp(Generic[MessagesT]):
                 tables.fail(feed, error)
 
         with contain_failure(fail_all):
-            messages = self._round_runner.runner.messages_between(
+            messages = self._round_runner.epoch_runner.messages_between(
                 start_offsets, offsets_of_topics(source_end)
             )
             decoded_epoch = self._round_runner.decode(

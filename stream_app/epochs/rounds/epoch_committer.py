@@ -58,6 +58,7 @@ class EpochCommitter(Generic[MessagesT]):
     Attributes:
         round_runner: writes and commits an epoch, round by round.
         tables: the job's tables, including held ones.
+        epoch_log: the log of the epochs that the stream has begun.
         lock: held while an epoch is committed, or during work between epochs.
         failure: the original error that stopped the stream.
         epoch_at_work: the newest epoch in progress, or None.
@@ -84,7 +85,7 @@ class EpochCommitter(Generic[MessagesT]):
         self._catch_up = CatchUp(round_runner)
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._pending_commit: Future[None] | None = None
-        self._begun_offsets: Offsets | None = None
+        self._begun_end_offsets: Offsets | None = None
         self._committed_offsets: Offsets | None = None
         self._phase = _Phase.NOT_OPEN  # under the lock
         self._is_begun = self._is_stopping = False
@@ -105,7 +106,7 @@ class EpochCommitter(Generic[MessagesT]):
             decoded_epoch = self._decode(messages, epoch)
             self.wait_until_committed()
             self._pending_commit = self._commit_thread.submit(self._finish, decoded_epoch)
-            if not self.round_runner.runner.overlaps:
+            if not self.round_runner.epoch_runner.overlaps:
                 self.wait_until_committed()
             return decoded_epoch.routed_epoch.message_count
         except StoppedError as error:
@@ -129,7 +130,7 @@ class EpochCommitter(Generic[MessagesT]):
     @property
     def reached_offsets(self) -> JobOffsets | None:
         """The offsets that this run has reached; None before an epoch, or without offsets."""
-        begun_offsets, committed_offsets = self._begun_offsets, self._committed_offsets
+        begun_offsets, committed_offsets = self._begun_end_offsets, self._committed_offsets
         if begun_offsets is None or committed_offsets is None:
             return None
         return JobOffsets(begun_offsets=begun_offsets, committed_offsets=committed_offsets)
@@ -225,7 +226,7 @@ class EpochCommitter(Generic[MessagesT]):
         log = self.epoch_log
         lost_epoch = self.tables.epoch + 1
         if log.can_reread and log.is_done(lost_epoch) and not log.is_done(lost_epoch + 1):
-            messages = self.round_runner.runner.messages_between(
+            messages = self.round_runner.epoch_runner.messages_between(
                 log.start_offsets(lost_epoch), log.end_offsets(lost_epoch)
             )
             try:
@@ -242,7 +243,7 @@ class EpochCommitter(Generic[MessagesT]):
             if self._committed_offsets is None:
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
                     self._committed_offsets = self.epoch_log.start_offsets(epoch)
-            self._begun_offsets = source_epoch.end_offsets
+            self._begun_end_offsets = source_epoch.end_offsets
         return self.round_runner.decode(source_epoch, feeds)
 
     def _finish(self, decoded_epoch: DecodedEpoch[MessagesT]) -> None:

@@ -310,7 +310,7 @@ class IndependentTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """Return the number at once; an error holds back a table that must wait."""
-        if feed.table_job.stream_commit.must_wait_after_trigger():
+        if not feed.table_job.stream_commit.relieve_back_pressure():
             raise CompactionWaitError(
                 "a bucket has too many sorted runs: the table waits for its compactions",
                 where=feed.table.location,

@@ -110,7 +110,7 @@ class DecodedEpoch(Generic[MessagesT]):
         return self.source_epoch.source_end
 
     def is_idle(self, table_index: int) -> bool:
-        """Return whether the round has a table for which the epoch has no rows."""
+        """Return whether the epoch is known to have no rows for a table of the round."""
         tables_with_blocks = self.routed_epoch.table_indices
         return (
             tables_with_blocks is not None
@@ -252,9 +252,11 @@ class RoundCommitter(Generic[MessagesT]):
                 partition_counts(self.decoded_epoch.source_end),
             )
         has_surplus_rows = self.first_offsets[feed.name] != result.table_plan.first_offsets
-        return feed.follow_source(result.table_plan, result.table_output) or has_surplus_rows
+        feed.follow_source(result.table_plan, counts)
+        are_current = feed.check_rows(result.table_plan, result.table_output.changes)
+        return has_surplus_rows or not are_current
 
-    def _is_overtaken(self, result: TableResult, min_sequence_number: int) -> bool:
+    def _is_overtaken(self, result: TableResult, sequence_number_min: int) -> bool:
         """Return whether another writer's commit forces the rows to be written again.
 
         A rescaled partition or a new key index forces it too, because rows would go elsewhere. So
@@ -262,11 +264,11 @@ class RoundCommitter(Generic[MessagesT]):
         changed.
 
         Args:
-            min_sequence_number: the smallest sequence number that rows may take.
+            sequence_number_min: the smallest sequence number that rows may take.
         """
         reserve = self.reserve if result.table_output.counts.has_restored_rows else 0
         table_plan = result.table_plan
-        is_late = min_sequence_number > table_plan.next_sequence_number - reserve
+        is_late = sequence_number_min > table_plan.next_sequence_number - reserve
         is_rerouted = result.feed.is_rerouted(table_plan)
         return is_late or is_rerouted or result.feed.table is not table_plan.table
 
@@ -293,12 +295,12 @@ class RoundCommitter(Generic[MessagesT]):
         files = [file for change in table_output.changes for file in change.written_files]
         return EpochReport(
             epoch=self.decoded_epoch.epoch,
-            counts=feed.take_unreported_counts(table_output.counts),
+            counts=feed.excuse_new_columns(table_output.counts),
             quarantine_report=result.quarantine_report,
             bucket_count=len(table_output.changes),
             file_count=len(files),
             byte_count=sum(file.file_size for file in files),
-            in_driver=table_output.in_driver,
+            ran_in_driver=table_output.ran_in_driver,
             durations=replace(self.durations, commit_s=self.clock.steady_seconds() - start_s),
             start_ms=self.decoded_epoch.start_ms,
             snapshots=commit_result.snapshots,

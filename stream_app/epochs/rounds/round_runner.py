@@ -91,14 +91,14 @@ class RoundRunner(Generic[MessagesT]):
         *,
         tables: EpochTables,
         settings: EpochSettings,
-        runner: EpochRunner[MessagesT],
+        epoch_runner: EpochRunner[MessagesT],
         clock: Clock,
         newcomer_creator: NewcomerCreator | None = None,
         read_statements: Callable[[pa.Table], None] | None = None,
     ) -> None:
         self.tables = tables
         self.settings = settings
-        self.runner = runner
+        self.epoch_runner = epoch_runner
         self.clock = clock
         self.newcomer_creator = newcomer_creator
         self.read_statements = read_statements
@@ -125,13 +125,13 @@ class RoundRunner(Generic[MessagesT]):
         start_s, start_ms = self.clock.steady_seconds(), self.clock.now_ms()
         plan = make_plan()
         try:
-            routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
+            routed_epoch = self.epoch_runner.route(source_epoch.epoch, source_epoch.messages, plan)
         except Exception:
             # An expiry may have deleted the key index: each store has its own error for that.
             outdated_plan, plan = plan, make_plan()
             if plan.bases == outdated_plan.bases:
                 raise
-            routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
+            routed_epoch = self.epoch_runner.route(source_epoch.epoch, source_epoch.messages, plan)
         return DecodedEpoch(
             source_epoch=source_epoch,
             plan=plan,

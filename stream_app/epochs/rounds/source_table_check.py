@@ -98,12 +98,12 @@ def verdict_on(
     }
     other_count = quarantined_count + sum(records[source] for source in others)
     own_count = sum(records.values()) - sum(records[source] for source in others)
-    limit = max(OTHERS_TOLERATED, OTHERS_SHARE_TOLERATED * (other_count + own_count))
+    others_max = max(OTHERS_TOLERATED, OTHERS_SHARE_TOLERATED * (other_count + own_count))
     is_unsure = not own_tables and other_count >= own_count
     return SourceVerdict(
         own_name=own_name,
         others=frozenset(others),
-        is_refused=other_count > limit or (other_count > 0 and is_unsure),
+        is_refused=other_count > others_max or (other_count > 0 and is_unsure),
     )
 
 
@@ -142,21 +142,23 @@ class SourceTableCheck:
         )
         return self.source_filter
 
-    def must_decode_again(self, counts: DecodeCounts, source_filter: SourceFilter) -> bool:
-        """Return whether an epoch's rows must be decoded again, without those of other tables.
-
-        If not, the job's state remembers the source tables of the epoch.
+    def admit(self, counts: DecodeCounts, source_filter: SourceFilter) -> bool:
+        """Admit an epoch's rows, and record its source tables; or exclude the other tables.
 
         Args:
             counts: names no tables if several are allowed.
             source_filter: the filter by which its rows were decoded.
+
+        Returns:
+            Whether the rows are admitted. If not, they must be decoded again, by the changed
+            `source_filter` of this check.
 
         Raises:
             WrongSourceError: this epoch and those before have many records of several tables, or a
                 message of the job's own table stops it.
         """
         if not counts.record_counts and not counts.other_record_count:
-            return False
+            return True
         source_tables = self._state_file.state.source_tables_of()
         records = counts.record_counts
         verdict = verdict_on(source_tables, records, counts.other_record_count)
@@ -171,12 +173,12 @@ class SourceTableCheck:
                 own_names=self.source_filter.own_names | own_names,
                 others=self.source_filter.others | verdict.others,
             )
-            return True
+            return False
         if counts.refusal is not None:  # of the job's own table
             raise counts.refusal
         self._note_others(counts, source_tables)
         self._state_file.add_source_tables({ONLY_TABLE: records})
-        return False
+        return True
 
     def _note_others(self, counts: DecodeCounts, source_tables: SourceTableNames) -> None:
         """Stop after epochs with only other tables' records: the source table was renamed."""

@@ -18,7 +18,7 @@ from stream_app.epochs.rounds.source_table_check import SourceTableCheck
 from stream_app.epochs.rounds.table_listener import TableListener
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_plan import TablePlan
-from stream_app.epochs.stages.epoch_runner import TableOutput
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.options.merge_options import HISTORY_LATE_CHANGES
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.table.file_store_table import FileStoreTable
@@ -92,17 +92,13 @@ class TableFeed:
         """
         if self.source_check is None:
             return False
-        if not self.source_check.must_decode_again(counts, table_plan.pipeline.source_filter):
+        if self.source_check.admit(counts, table_plan.pipeline.source_filter):
             return False
         self._table_plan = None
         return True
 
-    def follow_source(self, table_plan: TablePlan, table_output: TableOutput) -> bool:
+    def follow_source(self, table_plan: TablePlan, counts: DecodeCounts) -> None:
         """Commit the schema that the rows need, and use the latest schema.
-
-        Returns:
-            Whether the rows must be decoded again: by that schema, or by another writer's index of
-            keys.
 
         Raises:
             WrongSourceError: a column's type in the source is one that the table does not follow,
@@ -110,19 +106,25 @@ class TableFeed:
             ExpectationError: a record breaks an expectation that ends the job.
             UnsupportedTableError: the job cannot write by the latest schema.
         """
-        self._warnings += self.expectation_judge.judge(table_output.counts.violations)
-        self._warn_of_late(table_output.counts.late_change_count)
-        description = table_output.counts.description
+        self._warnings += self.expectation_judge.judge(counts.violations)
+        self._warn_of_late(counts.late_change_count)
         if self.evolution is not None:
-            self._warnings += self.evolution.follow(self.table, description)
+            self._warnings += self.evolution.follow(self.table, counts.description)
         self.table_job.adopt()
         old_names = table_plan.table.schema.fields.names
         new_names = self.table.schema.fields.names
         self._new_columns.update(set(new_names).difference(old_names))
+
+    def check_rows(self, table_plan: TablePlan, changes: Sequence[BucketChange]) -> bool:
+        """Check written rows by the latest schema, and by other writers' index of keys.
+
+        Returns:
+            Whether the rows can be committed; if not, they must be decoded again.
+        """
         if self.table is not table_plan.table:
-            return True
-        return not table_plan.first_offsets and not self.table_job.fits_after_follow(
-            table_plan.basis, table_output.changes
+            return False
+        return bool(table_plan.first_offsets) or self.table_job.follow_and_check(
+            table_plan.basis, changes
         )
 
     def is_rerouted(self, table_plan: TablePlan) -> bool:
@@ -150,8 +152,8 @@ class TableFeed:
         warnings, self._warnings = self._warnings, []
         return warnings
 
-    def take_unreported_counts(self, counts: DecodeCounts) -> DecodeCounts:
-        """Return the counts of a committed epoch, for warnings, without its new columns.
+    def excuse_new_columns(self, counts: DecodeCounts) -> DecodeCounts:
+        """Take the new columns out of a committed epoch's counts, which become warnings.
 
         Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong. The
         columns are new in one epoch alone, so the next call counts them.

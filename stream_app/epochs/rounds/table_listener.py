@@ -26,7 +26,7 @@ class EpochReport:
     Attributes:
         is_skipped: whether the table had the epoch already.
         quarantine_report: the bad records, or None without any.
-        in_driver: whether the driver itself ran the epoch, without tasks of Spark.
+        ran_in_driver: whether the driver itself ran the epoch, without tasks of Spark.
         start_ms: when reading began, in ms since 1970, in UTC.
         sorted_run_histogram: number of sorted runs → number of buckets that have it.
         compactions: the reports of the compactions that the epoch published.
@@ -40,7 +40,7 @@ class EpochReport:
     bucket_count: int = 0
     file_count: int = 0
     byte_count: int = 0
-    in_driver: bool = False
+    ran_in_driver: bool = False
     durations: EpochSeconds = field(default_factory=EpochSeconds)
     start_ms: int = 0
     snapshots: tuple[Snapshot, ...] = ()

@@ -73,7 +73,7 @@ class BlockKind(IntEnum):
     FAILURE = 4
     """The error that excludes one table from its epoch."""
     INCOMPLETE_CHANGES = 5
-    """Changes of which some omit values; see `partial_changes`."""
+    """Changes of which some omit values; see `incomplete_changes`."""
     STATEMENTS = 6
     """Messages that may carry statements of the source; the index is `STATEMENTS_INDEX`."""
 

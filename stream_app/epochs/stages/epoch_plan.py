@@ -238,7 +238,7 @@ class EpochSettings:
 
     Attributes:
         task_count: number of tasks that write.
-        sort_messages: whether one task sorts the messages of each Kafka partition by offset before
+        sorts_messages: whether one task sorts the messages of each Kafka partition by offset before
             it decodes them. It is for sources whose tasks do not read ranges of offsets.
         holds_tables: whether a table that fails in a task is held; otherwise the task fails.
         block_bytes: the most Arrow bytes of rows that a task gathers; a single batch from Spark may
@@ -247,7 +247,7 @@ class EpochSettings:
 
     task_count: int
     splitter: MessageSplitter = OneTableSplitter()
-    sort_messages: bool = False
+    sorts_messages: bool = False
     holds_tables: bool = False
     block_bytes: int = BLOCK_BYTES
 

@@ -38,14 +38,14 @@ class TableOutput:
         changes: a change for each bucket and task, whose files are not yet in a snapshot.
         bad_record_batches: batches of `BAD_RECORD_SCHEMA`.
         failure: a task's error at this table, if tables are held.
-        in_driver: whether the driver itself did the work of the tasks.
+        ran_in_driver: whether the driver itself did the work of the tasks.
     """
 
     changes: list[BucketChange] = field(default_factory=list)
     bad_record_batches: list[pa.RecordBatch] = field(default_factory=list)
     counts: DecodeCounts = field(default_factory=DecodeCounts)
     failure: StreamAppError | None = None
-    in_driver: bool = False
+    ran_in_driver: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -139,14 +139,14 @@ class JobRunner(EpochRunner[MessagesT], Protocol[MessagesT]):
         ...
 
 
-def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> EpochOutput:
+def output_of(results: Iterable[TaskResult], *, ran_in_driver: bool = False) -> EpochOutput:
     """Return the output of all tasks.
 
     Args:
         results: the results of all writing tasks, in any order.
-        in_driver: whether the driver itself did the work of the tasks.
+        ran_in_driver: whether the driver itself did the work of the tasks.
     """
-    table_outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
+    table_outputs = defaultdict[int, TableOutput](partial(TableOutput, ran_in_driver=ran_in_driver))
     newcomer_messages: list[pa.RecordBatch] = []
     unassigned_batches: list[pa.RecordBatch] = []
     statements: list[pa.RecordBatch] = []

@@ -33,7 +33,7 @@ from stream_app.epochs.stages.blocks import (
 from stream_app.epochs.stages.decode_counts import DecodeCounts, counts_of_batch
 from stream_app.epochs.stages.epoch_plan import EpochPlan
 from stream_app.epochs.stages.epoch_seconds import TaskSeconds
-from stream_app.epochs.stages.partial_changes import is_incomplete, with_messages
+from stream_app.epochs.stages.incomplete_changes import is_incomplete, with_messages
 from stream_app.epochs.task_errors import failure_bytes
 from stream_app.kafka.offset_ranges import KafkaPartition
 

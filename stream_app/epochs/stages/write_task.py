@@ -29,7 +29,7 @@ from stream_app.epochs.stages.blocks import (
 )
 from stream_app.epochs.stages.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.epochs.stages.epoch_plan import EpochPlan
-from stream_app.epochs.stages.partial_changes import bad_records_of_refused, incomplete_schema
+from stream_app.epochs.stages.incomplete_changes import bad_records_of_refused, incomplete_schema
 from stream_app.epochs.task_errors import failure_bytes
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.bucket_id import BucketId

@@ -31,7 +31,7 @@ _TORN = Doubt(
     "see the log for the tables: does the job read the topic of transactions, and do transforms "
     "of the connector drop changes?",
 )
-_OF_TRANSACTIONS = ".transaction"
+_TRANSACTION_TOPIC_SUFFIX = ".transaction"
 """The end of the name that Debezium gives to its topic of transactions."""
 
 
@@ -63,7 +63,8 @@ class WholeEpochCutter:
 
     Attributes:
         read_newest_offsets: asks the brokers for the topics' newest offsets.
-        limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
+        messages_max: messages of an epoch; it has twice as many at most, unless a transaction has
+            more.
         patience_s: seconds to wait for the rest of a transaction; None: no limit.
     """
 
@@ -71,7 +72,7 @@ class WholeEpochCutter:
     log: BorderLog
     read_newest_offsets: Callable[[], Offsets]
     clock: Clock
-    limit: int = MESSAGES_MAX
+    messages_max: int = MESSAGES_MAX
     patience_s: float | None = TRANSACTION_WAIT_S
     _pending_messages: PendingMessages = field(init=False, default_factory=PendingMessages)
     _borders: dict[int, Border] = field(init=False, default_factory=dict)
@@ -88,9 +89,9 @@ class WholeEpochCutter:
         """See `EpochCutter.choose_end`."""
         last_border = self._last_border(epoch)
         self._pending_messages.begin_at(_offsets_by_partition(start_offsets), last_border.progress)
-        limit = self.limit
+        target_messages_max = self.messages_max
         while True:
-            target_offsets = next_end(start_offsets, newest_offsets, limit)
+            target_offsets = next_end(start_offsets, newest_offsets, target_messages_max)
             self.reader.read(
                 ranges_between(start_offsets, target_offsets), self._pending_messages, is_stopping
             )
@@ -99,17 +100,18 @@ class WholeEpochCutter:
             message_count = sum(
                 offset_range.size for offset_range in ranges_between(start_offsets, end_offsets)
             )
-            if message_count >= max(self.limit // 2, 1) or target_offsets == newest_offsets:
+            if message_count >= max(self.messages_max // 2, 1) or target_offsets == newest_offsets:
                 break
-            limit *= 2  # a transaction is large, or its partitions are read at different paces
+            # A transaction is large, or its partitions are read at different paces.
+            target_messages_max *= 2
         if not message_count:
             return self._wait_or_force_end(
                 epoch, start_offsets, newest_offsets, target_offsets, cut
             )
-        if message_count > 2 * self.limit:
+        if message_count > 2 * self.messages_max:
             _LOG.warning(
                 "epoch %d has %d messages, and not %d: a transaction of the source is that large",
-                epoch, message_count, self.limit,
+                epoch, message_count, self.messages_max,
             )  # fmt: skip
         self._waiting_since_s = None
         self._write_border(epoch, last_border, cut)
@@ -156,7 +158,7 @@ class WholeEpochCutter:
         """End an epoch without a whole transaction: at its start for a while, then by force."""
         now_s = self.clock.steady_seconds()
         last_border = self._last_border(epoch)
-        has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target_offsets)
+        has_topic = any(topic.endswith(_TRANSACTION_TOPIC_SUFFIX) for topic in target_offsets)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
         if not cut.open_transactions or (has_topic and not cut.is_overtaken):
             self._waiting_since_s = None

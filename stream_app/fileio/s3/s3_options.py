@@ -35,8 +35,8 @@ _NAMES: Mapping[str, str] = {
     "secret.key": "secret_key",
     "session-token": "session_token",
     "session.token": "session_token",
-    "path.style.access": "path_style",
-    "path-style-access": "path_style",
+    "path.style.access": "wants_path_style",
+    "path-style-access": "wants_path_style",
     "connection.ssl.enabled": "tls",
     "requester.pays.enabled": "requester_pays",
     "encryption.algorithm": "encryption",
@@ -44,7 +44,7 @@ _NAMES: Mapping[str, str] = {
     "encryption.key": "encryption_key",
     "server-side-encryption.key": "encryption_key",
 }
-_BOOLEANS = ("path_style", "tls", "requester_pays")
+_BOOLEANS = ("wants_path_style", "tls", "requester_pays")
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
     "endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
@@ -91,8 +91,8 @@ class S3Options:
         endpoint: the URL of the service; None: AWS's endpoint of the region.
         keys: the keys; None: those of `source`, or else of the client's role.
         source: renews the keys; None if they are fixed.
-        path_style: whether the bucket is in a URL's path rather than its host name; None: as the
-            endpoint requires.
+        wants_path_style: whether the bucket is in a URL's path rather than its host name; None: as
+            the endpoint requires.
         encryption: the encryption of new objects; None: the store's default.
         certificates: PEM texts of authorities that are trusted besides the system's.
         max_attempts: the attempts of a request, including the first; None: as many as in a job.
@@ -102,7 +102,7 @@ class S3Options:
     region: str = "us-east-1"
     keys: S3Keys | None = None
     source: KeySource | None = None
-    path_style: bool | None = None
+    wants_path_style: bool | None = None
     requester_pays: bool = False
     encryption: str | None = None
     encryption_key: str | None = None
@@ -140,8 +140,8 @@ class S3Options:
     @property
     def uses_path_style(self) -> bool:
         """Whether a URL's path contains the bucket."""
-        if self.path_style is not None:
-            return self.path_style
+        if self.wants_path_style is not None:
+            return self.wants_path_style
         if self.endpoint is None:
             return False
         # Such hosts have no subdomains.

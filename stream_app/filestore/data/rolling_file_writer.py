@@ -169,8 +169,8 @@ class RollingFileWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        limit = self._row_group_bytes
-        if batch.nbytes > 2 * limit and batch.num_rows > 1:
+        row_group_bytes = self._row_group_bytes
+        if batch.nbytes > 2 * row_group_bytes and batch.num_rows > 1:
             half = batch.num_rows // 2
             self.write(batch.slice(0, half))
             self.write(batch.slice(half))
@@ -178,7 +178,7 @@ class RollingFileWriter:
         if batch.num_rows:
             self._batches.append(batch)
             self._batch_bytes += batch.nbytes
-        if self._batch_bytes >= limit:
+        if self._batch_bytes >= row_group_bytes:
             self._flush()
 
     def close(self) -> tuple[DataFileMeta, ...]:

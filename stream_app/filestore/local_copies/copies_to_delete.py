@@ -34,10 +34,10 @@ def copies_to_delete(
     Args:
         bytes_max: the maximum bytes of the remaining copies; None: no limit.
     """
-    deleted_copies: list[KeptCopy] = []
+    due_copies: list[KeptCopy] = []
     total_bytes = 0
     for copy in sorted(copies, key=lambda copy: (-copy.good_until_ms, copy.name)):
         total_bytes += copy.size
         if copy.good_until_ms <= now_ms or (bytes_max is not None and total_bytes > bytes_max):
-            deleted_copies.append(copy)
-    return deleted_copies
+            due_copies.append(copy)
+    return due_copies

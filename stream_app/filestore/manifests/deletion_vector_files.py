@@ -123,15 +123,15 @@ class DeletionVectorFiles:
         bucket: int,
         vectors: Mapping[str, DeletionVector],
         *,
-        in_one_file: bool,
+        shares_file: bool,
     ) -> list[IndexManifestEntry]:
         """Write the vectors of one bucket, and return the ADD entries of the new files.
 
         Args:
-            in_one_file: whether to write one file of any size. A real bucket has only one file, but
+            shares_file: whether to write one file of any size. A real bucket has only one file, but
                 a partition of an append table with ``bucket = -1`` may have several.
         """
-        target_size = None if in_one_file else self.target_size
+        target_size = None if shares_file else self.target_size
         entries = []
         for data, metas in encode_deletion_vector_files(vectors, target_size=target_size):
             index_file = IndexFileMeta(

@@ -23,7 +23,7 @@ _TRUE = ("t", "true", "y", "yes", "1")
 _FALSE = ("f", "false", "n", "no", "0")
 _INTEGER = r"^(?P<sign>[+-]?)(?P<whole>[0-9]*)(?P<fraction>\.[0-9]*)?$"
 _LONG_DIGITS = 19
-_LIMITS = {
+_VALUE_ENDS = {
     TypeRoot.TINYINT: 1 << 7,
     TypeRoot.SMALLINT: 1 << 15,
     TypeRoot.INT: 1 << 31,
@@ -72,8 +72,8 @@ def text_to_integer(values: pa.Array, _: DataType, target_type: DataType) -> pa.
     minus_signs = pc.if_else(pc.equal(sign, "-"), "-", "")
     signed_digits = pc.binary_join_element_wise(minus_signs, digits, "")
     decimals = signed_digits.cast(pa.decimal128(_LONG_DIGITS, 0))
-    limit = _LIMITS[target_type.root]
-    minimum, maximum = (pa.scalar(decimal.Decimal(bound)) for bound in (-limit, limit - 1))
+    value_end = _VALUE_ENDS[target_type.root]
+    minimum, maximum = (pa.scalar(decimal.Decimal(bound)) for bound in (-value_end, value_end - 1))
     refuse_where(
         values, pc.or_(pc.less(decimals, minimum), pc.greater(decimals, maximum)), target_type
     )

@@ -121,8 +121,8 @@ def fit_decimal(values: pa.Array, target_type: DataType) -> pa.Array:
     if values.type.scale > target_type.scale:
         values = pc.round(values, target_type.scale, round_mode="half_towards_infinity")
     values = values.cast(pa.decimal256(_WIDE_DIGITS, target_type.scale))
-    limit = pa.scalar(Decimal(10 ** (target_type.precision - target_type.scale)), values.type)
-    has_too_many_digits = pc.greater_equal(pc.abs(values), limit)
+    value_end = pa.scalar(Decimal(10 ** (target_type.precision - target_type.scale)), values.type)
+    has_too_many_digits = pc.greater_equal(pc.abs(values), value_end)
     values = pc.if_else(has_too_many_digits, pa.scalar(None, values.type), values)
     return values.cast(arrow_type(target_type))
 

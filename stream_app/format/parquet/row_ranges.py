@@ -102,17 +102,17 @@ def positions_among(
 def windows(ranges: Sequence[RowRange], rows_max: int) -> Iterator[list[RowRange]]:
     """Split ranges into windows of at most `rows_max` rows, which are decoded together."""
     window: list[RowRange] = []
-    rows_left = rows_max
+    remaining_row_count = rows_max
     for start, end in ranges:
         part_start = start
         while part_start < end:
-            if rows_left == 0:
+            if remaining_row_count == 0:
                 yield window
                 window = []
-                rows_left = rows_max
-            part_end = min(end, part_start + rows_left)
+                remaining_row_count = rows_max
+            part_end = min(end, part_start + remaining_row_count)
             window.append(RowRange(part_start, part_end))
-            rows_left -= part_end - part_start
+            remaining_row_count -= part_end - part_start
             part_start = part_end
     if window:
         yield window

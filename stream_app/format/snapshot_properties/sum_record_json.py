@@ -17,7 +17,11 @@ _PROPERTY = f"snapshot's {ROW_SUM_PROPERTY}"
 
 def encode_sum_record(record: SumRecord) -> str:
     """Return the property's text: ``{"origin": 0, "rows": 7, "sum": "…", "partitions": {…}}``."""
-    document = {"origin": record.origin, "rows": record.total.row_count, "sum": record.total.digits}
+    document = {
+        "origin": record.origin_id,
+        "rows": record.total.row_count,
+        "sum": record.total.digits,
+    }
     if record.partitions is None:
         return orjson.dumps(document).decode()
     partitions = {
@@ -38,7 +42,7 @@ def _decode_record(text: str) -> SumRecord:
         document = JsonObject(value, file_kind=_PROPERTY)
         partitions = value.get("partitions")
         return SumRecord(
-            origin=document.integer("origin"),
+            origin_id=document.integer("origin"),
             total=_sum_of(value),
             partitions=None
             if partitions is None

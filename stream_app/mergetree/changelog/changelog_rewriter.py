@@ -89,7 +89,8 @@ class ChangelogRewriter:
                     [section], None, output_level, drops_deletes=False
                 )
                 return WrittenFiles(
-                    self.rewriter.upgrade(file, output_level).added_files, rewrite_result.changelog
+                    self.rewriter.upgrade(file, output_level).added_files,
+                    rewrite_result.changelog_files,
                 )
             case Upgrade.REWRITE:
                 data_writer = self.file_access.data_writer(
@@ -131,7 +132,7 @@ class ChangelogRewriter:
                 () if writer is None else writer.close()
                 for writer in (data_writer, changelog_writer)
             ]
-            written_files = WrittenFiles(added_files=files[0], changelog=files[1])
+            written_files = WrittenFiles(added_files=files[0], changelog_files=files[1])
             undo.pop_all()
         return written_files
 
@@ -157,7 +158,7 @@ class ChangelogRewriter:
         )
         if self.records_unchanged:
             return differences.changelog()
-        is_same = differences.same_values(self.ignored_columns, as_numbers=True)
+        is_same = differences.same_values(self.ignored_columns, compares_as_numbers=True)
         return differences.changelog(~is_same)
 
     def _windows(self, sections: Sequence[Section]) -> Iterator[LevelWindow]:

@@ -180,7 +180,7 @@ class CompactManager:
             self.picker.note_failed(self.begun_compaction.unit)
         self._clear_begun_compaction()
 
-    def restore(self, levels: Levels, total_buckets: int | None) -> None:
+    def replace_levels(self, levels: Levels, total_buckets: int | None) -> None:
         """Replace the levels and the bucket count after another writer changed this bucket."""
         self.total_buckets = total_buckets
         if self.picker is not None:

@@ -52,14 +52,14 @@ class CompactTask:
     """One compaction of one bucket.
 
     Attributes:
-        min_file_size: the bytes below which a file without overlaps is rewritten.
+        file_size_min: the bytes below which a file without overlaps is rewritten.
         must_rewrite: returns whether a file has rows that must be dropped.
     """
 
     request: CompactRequest
     rewriter: Rewriter
     key_of: KeyOrder
-    min_file_size: int
+    file_size_min: int
     must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
     _change: BucketChange = field(init=False)
     _pending_sections: list[Section] = field(init=False, default_factory=list)
@@ -84,7 +84,7 @@ class CompactTask:
             self._pending_sections.append(section)
             return
         for file in section[0].files:
-            if file.file_size < self.min_file_size:
+            if file.file_size < self.file_size_min:
                 # Collect small files, so that neighbours are merged into one.
                 self._pending_sections.append((SortedRun((file,)),))
             else:
@@ -108,7 +108,7 @@ class CompactTask:
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
             written_files = self.rewriter.upgrade(file, request.unit.output_level)
-            self._add_change((file,), written_files.added_files, written_files.changelog)
+            self._add_change((file,), written_files.added_files, written_files.changelog_files)
 
     def _rewrite(self, sections: list[Section]) -> None:
         request = self.request
@@ -118,18 +118,18 @@ class CompactTask:
             drops_deletes=request.drops_deletes,
         )
         removed_files = tuple(file for section in sections for run in section for file in run.files)
-        self._add_change(removed_files, written_files.added_files, written_files.changelog)
+        self._add_change(removed_files, written_files.added_files, written_files.changelog_files)
 
     def _add_change(
         self,
         removed_files: tuple[DataFileMeta, ...],
         added_files: tuple[DataFileMeta, ...],
-        changelog: tuple[DataFileMeta, ...] = (),
+        changelog_files: tuple[DataFileMeta, ...] = (),
     ) -> None:
         change = self._change
         self._change = replace(
             change,
             removed_files=change.removed_files + removed_files,
             added_files=change.added_files + added_files,
-            changelog=change.changelog + changelog,
+            changelog_files=change.changelog_files + changelog_files,
         )

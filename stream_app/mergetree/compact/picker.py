@@ -73,8 +73,8 @@ class MergeTreePicker:
     new_rewrite_predicate: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
     _has_flushed: bool = field(default=False, init=False)
     _idle_flush_count: int = field(default=0, init=False)
-    _full_start_ms: int | None = field(default=None, init=False)
-    _begun_ms: int = field(default=0, init=False)
+    _full_start_time_ms: int | None = field(default=None, init=False)
+    _begun_time_ms: int = field(default=0, init=False)
 
     def use_strategy(self, strategy: CompactStrategy) -> None:
         """Pick units by these rules from now on."""
@@ -92,7 +92,7 @@ class MergeTreePicker:
         if unit is None:
             self._idle_flush_count += self._has_flushed
         else:
-            self._begun_ms = local_time_ms
+            self._begun_time_ms = local_time_ms
             if unit.is_forced:
                 self._idle_flush_count = 0
         self._has_flushed = False
@@ -105,7 +105,7 @@ class MergeTreePicker:
     def note_applied(self, levels: Levels, unit: CompactUnit, _change: BucketChange, /) -> None:
         """Note the start of a full compaction, from which its age counts."""
         if unit.output_level == levels.max_level:
-            self._full_start_ms = self._begun_ms
+            self._full_start_time_ms = self._begun_time_ms
 
     def note_failed(self, _unit: CompactUnit, /) -> None:
         """Do nothing, because each unit is picked from the current levels."""
@@ -154,6 +154,6 @@ class MergeTreePicker:
             for run in levels.level_sorted_runs()
             if run.level == levels.max_level and run.newest_time_ms is not None
         ]
-        if self._full_start_ms is not None:
-            times_ms.append(self._full_start_ms)
+        if self._full_start_time_ms is not None:
+            times_ms.append(self._full_start_time_ms)
         return max(times_ms, default=None)

@@ -112,9 +112,9 @@ class UniversalCompaction:
             return take_newest_runs(run_sizes, max_level, count, "size ratio")
         if len(run_sizes) == self.run_count_trigger:
             return None
-        min_count = len(run_sizes) - self.run_count_trigger + 1
+        run_count_min = len(run_sizes) - self.run_count_trigger + 1
         return take_newest_runs(
-            run_sizes, max_level, extend_by_ratio(run_sizes, min_count, ratio), "run count"
+            run_sizes, max_level, extend_by_ratio(run_sizes, run_count_min, ratio), "run count"
         )
 
     def ratio_at(self, time: PickTime) -> int:
@@ -292,11 +292,12 @@ class ForceUpLevel0Compaction:
     always compacted, because no further flush may come.
 
     Attributes:
-        max_interval: the flushes without a pick after which level 0 is compacted; None for each.
+        idle_flushes_max: the flushes without a pick after which level 0 is compacted; None: each
+            flush.
     """
 
     universal: UniversalCompaction
-    max_interval: int | None = None
+    idle_flushes_max: int | None = None
 
     def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
         """Return the universal rules' unit; else level 0 and the runs that its size includes."""
@@ -304,7 +305,9 @@ class ForceUpLevel0Compaction:
         if unit is not None:
             return unit
         level0_count = sum(1 for run in runs if run.level == 0)
-        is_early = self.max_interval is not None and time.idle_flush_count < self.max_interval
+        is_early = (
+            self.idle_flushes_max is not None and time.idle_flush_count < self.idle_flushes_max
+        )
         if not level0_count or (is_early and not time.expects_no_flush):
             return None
         run_sizes = sizes_of(runs)

@@ -57,10 +57,10 @@ class WantedKeys(Sequence[Any]):
             start, end, _ = index.indices(len(self))
             part = self.batch.slice(start, max(end - start, 0))
             return WantedKeys(part, self._key_at, self._key_of)
-        return self.key_at(self.batch, index)
+        return self.comparable_key_at(self.batch, index)
 
-    def key_at(self, batch: pa.RecordBatch, row_index: int) -> Any:
-        """Return the key in a row of a batch."""
+    def comparable_key_at(self, batch: pa.RecordBatch, row_index: int) -> Any:
+        """Return the decoded key in a row of a batch."""
         return self._key_of(self._key_at(batch, row_index))
 
 
@@ -152,7 +152,9 @@ class KeyLookup:
             keys = wanted_keys[file_range.start : file_range.stop]
             for batch in filter(len, self.read(file, keys)):
                 key_range = keys_between(
-                    keys, keys.key_at(batch, 0), keys.key_at(batch, batch.num_rows - 1)
+                    keys,
+                    keys.comparable_key_at(batch, 0),
+                    keys.comparable_key_at(batch, batch.num_rows - 1),
                 )
                 batch_keys = keys.batch.slice(key_range.start, len(key_range))
                 key_indices, rows = key_matches(batch_keys, batch, self.layout.key_names)

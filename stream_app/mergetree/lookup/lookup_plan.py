@@ -61,7 +61,7 @@ def keys_in(file: DataFileMeta, keys: Sequence[Any], key_of: KeyOrder) -> range:
     return keys_between(keys, key_of(file.min_key), key_of(file.max_key))
 
 
-def keys_between(keys: Sequence[Any], min_key: Any, max_key: Any) -> range:
-    """Return the range of the indices of ascending keys from `min_key` to `max_key`."""
-    start = bisect_left(keys, min_key)
-    return range(start, bisect_right(keys, max_key, lo=start))
+def keys_between(keys: Sequence[Any], key_min: Any, key_max: Any) -> range:
+    """Return the range of the indices of ascending keys from `key_min` to `key_max`."""
+    start = bisect_left(keys, key_min)
+    return range(start, bisect_right(keys, key_max, lo=start))

@@ -20,10 +20,10 @@ from stream_app.mergetree.merge_window import MergeWindow
 class Deduplicate:
     """The merge engine that keeps the newest row of any kind, even if it is a delete.
 
-    With `ignore_delete`, -U and -D rows are ignored.
+    With `ignores_deletes`, -U and -D rows are ignored.
     """
 
-    ignore_delete: bool = False
+    ignores_deletes: bool = False
     merges_in_parts: ClassVar[bool] = True
 
     def merge(
@@ -31,7 +31,7 @@ class Deduplicate:
     ) -> pa.RecordBatch:
         """Keep the last row of each key."""
         del merges_single_rows
-        if self.ignore_delete:
+        if self.ignores_deletes:
             window = without_retracts(window)
         order, is_last = window.order, window.last_rows(layout)
         if is_last.all():

@@ -19,13 +19,13 @@ from stream_app.model.schema.merge.refusal_rules import OF_FIRST_ROW
 
 @dataclass(frozen=True, slots=True)
 class FirstRow:
-    """The merge engine that keeps the oldest row; with `ignore_delete` it ignores -U and -D rows.
+    """The merge engine that keeps the oldest row; with `ignores_deletes` it ignores -U and -D rows.
 
     Rows of higher levels are older than all later rows, so `merge` does not use levels.
     `changelog.before_row_lookup.FirstRowChangelog` looks up rows outside of the window.
     """
 
-    ignore_delete: bool = False
+    ignores_deletes: bool = False
     merges_in_parts: ClassVar[bool] = True
 
     def merge(
@@ -37,12 +37,12 @@ class FirstRow:
             MergeError: a key with several rows has a -U or -D row.
         """
         del merges_single_rows
-        if self.ignore_delete:
+        if self.ignores_deletes:
             window = without_retracts(window)
         order, is_last = window.order, window.last_rows(layout)
         if is_last.all():
             return layout.rows_at(window.batch, order)
-        if not self.ignore_delete and retract_mask(window.batch).any():
+        if not self.ignores_deletes and retract_mask(window.batch).any():
             raise MergeError(OF_FIRST_ROW.problem, fix=OF_FIRST_ROW.fix)
         first_rows = window.key_starts(layout)
         return layout.rows_at(window.batch, first_rows if order is None else order[first_rows])

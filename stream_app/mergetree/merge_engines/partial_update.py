@@ -64,7 +64,7 @@ class GroupedChanges:
         unmerged_indices: the indices of changes that are alone in their segment, and set all
             columns to their row's values.
         is_removed: bool [segments]; whether the last row removes the whole row.
-        ignores_delete: whether deletes have no effect (``ignore-delete``).
+        ignores_deletes: whether deletes have no effect (``ignore-delete``).
         has_sequence: for each group, which rows have a sequence that is not null: bool [changes].
         in_sequence: for each group, which changes are not older than the previous ones: bool
             [changes].
@@ -75,7 +75,7 @@ class GroupedChanges:
     is_restart: Bools
     unmerged_indices: Int64s
     is_removed: Bools
-    ignores_delete: bool
+    ignores_deletes: bool
     has_sequence: Mapping[SequenceGroup, Bools] = field(default_factory=dict)
     in_sequence: Mapping[SequenceGroup, Bools] = field(default_factory=dict)
     _changes_of_group: dict[tuple[SequenceGroup, _OpsOf], SegmentChanges] = field(
@@ -102,7 +102,7 @@ class GroupedChanges:
         """Return the changes of a group's columns of one kind, computed once for all of them."""
         if (group, ops_of) not in self._changes_of_group:
             ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.is_add)
-            if self.ignores_delete:
+            if self.ignores_deletes:
                 ops[~self.is_add] = ChangeOp.SKIP
             self._changes_of_group[group, ops_of] = self._changes(ops)
         return self._changes_of_group[group, ops_of]
@@ -163,9 +163,11 @@ def grouped_changes(
         for group in rules.groups
         if all(name in keys.batch.schema.names for name in group.sequence)
     }
-    is_counted = ~is_retract | is_restart if rules.ignores_delete else np.ones(len(kinds), np.bool_)
+    is_counted = (
+        ~is_retract | is_restart if rules.ignores_deletes else np.ones(len(kinds), np.bool_)
+    )
     removing_groups = (
-        [] if rules.ignores_delete else [group for group in ranks if group.removes_record]
+        [] if rules.ignores_deletes else [group for group in ranks if group.removes_record]
     )
     removals = _removals(changes, ranks, removing_groups, (kinds == RowKind.DELETE) & ~is_restart)
     parts = _parts(changes, removals)
@@ -176,7 +178,7 @@ def grouped_changes(
         is_restart=is_restart,
         unmerged_indices=changes.starts[np.flatnonzero(~keys.is_merged)],
         is_removed=removals == changes.ends,
-        ignores_delete=rules.ignores_delete,
+        ignores_deletes=rules.ignores_deletes,
         has_sequence={group: group_ranks > 0 for group, group_ranks in ranks.items()},
         in_sequence={
             group: _in_sequence(group_ranks, parts, is_counted)
@@ -291,7 +293,7 @@ class PartialUpdate:
             raise MergeError(OF_PARTIAL_UPDATE.problem, fix=OF_PARTIAL_UPDATE.fix)
         plain = keys.plain
         sequence_indices = keys.row_indices[plain.ends]
-        if self.rules.ignores_delete and is_retract.any():
+        if self.rules.ignores_deletes and is_retract.any():
             sequence_indices = plain.row_at(plain.last_indices(~is_retract))
         values, is_removed = self._values(keys, kinds, _value_names(layout))
         if is_retract.any():

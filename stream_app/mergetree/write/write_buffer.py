@@ -40,19 +40,19 @@ class SortBufferWriteBuffer:
     """One bucket's write buffer.
 
     Attributes:
-        memory_limit: the maximum bytes of Arrow memory of the buffered rows
+        bytes_max: the maximum bytes of Arrow memory of the buffered rows
             (``write-buffer-size``).
         chunk_merge: merges each chunk when it is sorted; None if a changelog needs all rows.
-        spillable: whether to spill (``write-buffer-spillable``).
-        spill_limit: the maximum bytes on local disk; None: no limit.
+        may_spill: whether to spill (``write-buffer-spillable``).
+        spilled_bytes_max: the maximum bytes on local disk; None: no limit.
         spill_parent: the folder for spill files; None: the system's.
     """
 
     layout: KeyValueLayout
-    memory_limit: int
+    bytes_max: int
     chunk_merge: MergeFunction | None
-    spillable: bool = True
-    spill_limit: int | None = None
+    may_spill: bool = True
+    spilled_bytes_max: int | None = None
     spill_parent: str | None = None
     _gathered_batches: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _gathered_bytes: int = field(init=False, default=0)
@@ -68,7 +68,7 @@ class SortBufferWriteBuffer:
             layout=self.layout,
             piece_bytes=self._piece_bytes,
             merge=self._merge,
-            bytes_max=self.spill_limit,
+            bytes_max=self.spilled_bytes_max,
             parent=self.spill_parent,
         )
 
@@ -90,7 +90,7 @@ class SortBufferWriteBuffer:
 
     def cut(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield pieces of a batch that are small enough for `put`, in order."""
-        if batch.nbytes <= self._chunk_limit or batch.num_rows == 1:
+        if batch.nbytes <= self._chunk_bytes_max or batch.num_rows == 1:
             yield batch
             return
         half = batch.num_rows // 2
@@ -106,13 +106,13 @@ class SortBufferWriteBuffer:
             RecordTooLargeError: a single row is larger than the buffer.
         """
         size = piece.nbytes
-        assert size <= self._chunk_limit or piece.num_rows == 1, size
-        if size > self.memory_limit:
+        assert size <= self._chunk_bytes_max or piece.num_rows == 1, size
+        if size > self.bytes_max:
             raise RecordTooLargeError(
-                f"one record takes {size} bytes, the write buffer has {self.memory_limit}",
+                f"one record takes {size} bytes, the write buffer has {self.bytes_max}",
                 fix="raise the table option 'write-buffer-size'",
             )
-        if self._gathered_batches and self._gathered_bytes + size > self._chunk_limit:
+        if self._gathered_batches and self._gathered_bytes + size > self._chunk_bytes_max:
             self._end_chunk()
         self._gathered_batches.append(piece)
         self._gathered_bytes += size
@@ -126,7 +126,7 @@ class SortBufferWriteBuffer:
     def is_full(self) -> bool:
         """Whether the buffer must be flushed before the next `put`."""
         buffered_bytes = self._gathered_bytes + self._chunk_bytes
-        return buffered_bytes >= CHUNKS_HELD_MAX * self._chunk_limit and not self._may_spill()
+        return buffered_bytes >= CHUNKS_HELD_MAX * self._chunk_bytes_max and not self._may_spill()
 
     @property
     def spilled_bytes(self) -> int:
@@ -154,24 +154,24 @@ class SortBufferWriteBuffer:
         self._spilled_runs.close()
 
     @property
-    def _chunk_limit(self) -> int:
-        return max(1, self.memory_limit // CHUNKS_PER_BUFFER)
+    def _chunk_bytes_max(self) -> int:
+        return max(1, self.bytes_max // CHUNKS_PER_BUFFER)
 
     @property
     def _piece_bytes(self) -> int:
-        return max(1, self.memory_limit // PIECES_PER_BUFFER)
+        return max(1, self.bytes_max // PIECES_PER_BUFFER)
 
     def _may_spill(self) -> bool:
-        return self.spillable and self._spilled_runs.has_room(self._chunk_bytes)
+        return self.may_spill and self._spilled_runs.has_room(self._chunk_bytes)
 
     def _end_chunk(self) -> None:
         chunk = self._sort(self._take_gathered())
-        if chunk.nbytes < self._chunk_limit // 2 and self.chunk_merge is not None:
+        if chunk.nbytes < self._chunk_bytes_max // 2 and self.chunk_merge is not None:
             # If few keys change often, the merged chunks would be many and small.
             self._gathered_batches, self._gathered_bytes = [chunk], chunk.nbytes
             return
         self._keep_chunk(chunk)
-        if self._chunk_bytes >= CHUNKS_HELD_MAX * self._chunk_limit and self._may_spill():
+        if self._chunk_bytes >= CHUNKS_HELD_MAX * self._chunk_bytes_max and self._may_spill():
             self._spilled_runs.add(self._chunk_runs())
 
     def _take_gathered(self) -> pa.RecordBatch:

@@ -16,20 +16,20 @@ class SumRecord:
     """The checksum that a snapshot carries.
 
     Attributes:
-        origin: the snapshot from which it counts; 0: it counts all rows.
+        origin_id: the id of the snapshot from which it counts; 0: it counts all rows.
         total: the checksum of the whole table.
         partitions: serialized partition → checksum, without empty partitions; None if they are too
             many.
     """
 
-    origin: int = 0
+    origin_id: int = 0
     total: RowSum = NO_ROWS
     partitions: Mapping[bytes, RowSum] | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether the record counts all rows."""
-        return self.origin == 0
+        return self.origin_id == 0
 
 
 SUMS_OF_EMPTY_TABLE = SumRecord(partitions={})

@@ -42,7 +42,7 @@ class BucketChange:
         removed_files: the removed data files; empty for an append.
         added_files: the added data files. A file that a compaction only moves to another level
             is in both.
-        changelog: the changelog files.
+        changelog_files: the changelog files.
         index_entries: the added (ADD, new on disk) and deleted (DELETE) index files.
         lookup_files: the files in which a compaction looked up rows, on which it depends; None if
             it depends only on its own files.
@@ -54,7 +54,7 @@ class BucketChange:
     total_buckets: int | None = None
     removed_files: tuple[DataFileMeta, ...] = ()
     added_files: tuple[DataFileMeta, ...] = ()
-    changelog: tuple[DataFileMeta, ...] = ()
+    changelog_files: tuple[DataFileMeta, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
     lookup_files: LookupFiles | None = None
     seconds: float = 0.0
@@ -70,10 +70,10 @@ class BucketChange:
         removed_names = {file.file_name for file in self.removed_files}
         return (
             *(file for file in self.added_files if file.file_name not in removed_names),
-            *self.changelog,
+            *self.changelog_files,
         )
 
     @property
-    def written_index(self) -> tuple[IndexManifestEntry, ...]:
+    def written_index_entries(self) -> tuple[IndexManifestEntry, ...]:
         """The index files that are new on disk."""
         return tuple(entry for entry in self.index_entries if entry.kind is FileKind.ADD)

@@ -79,7 +79,7 @@ class CompactRequest:
         *,
         removed_files: tuple[DataFileMeta, ...] = (),
         added_files: tuple[DataFileMeta, ...] = (),
-        changelog: tuple[DataFileMeta, ...] = (),
+        changelog_files: tuple[DataFileMeta, ...] = (),
     ) -> BucketChange:
         """Return the bucket's change by this request."""
         return BucketChange(
@@ -88,5 +88,5 @@ class CompactRequest:
             total_buckets=self.total_buckets,
             removed_files=removed_files,
             added_files=added_files,
-            changelog=changelog,
+            changelog_files=changelog_files,
         )

@@ -33,8 +33,8 @@ class DataSplit:
     """Files of a bucket at a snapshot.
 
     Attributes:
-        snapshot_id: the number of the version that is read.
-        schema_id: the schema number of the columns at planning.
+        snapshot_id: the id of the snapshot that is read.
+        schema_id: the id of the schema at planning.
         partition: the serialized BinaryRow of the partition columns.
         is_raw: whether each file can be read alone; otherwise a reader must merge versions of keys.
         index_entries: the index files with deletion vectors of these files.

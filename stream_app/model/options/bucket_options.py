@@ -84,9 +84,9 @@ DYNAMIC_BUCKET_MAX_BUCKETS = Option(
 )
 
 
-def max_bucket_count(limit: int) -> int:
+def bucket_count_max(max_buckets: int) -> int:
     """Return the maximum number of a partition's buckets, from ``dynamic-bucket.max-buckets``."""
-    return BUCKET_COUNT_MAX if limit < 0 else min(limit, BUCKET_COUNT_MAX)
+    return BUCKET_COUNT_MAX if max_buckets < 0 else min(max_buckets, BUCKET_COUNT_MAX)
 
 
 CROSS_PARTITION_UPSERT_INDEX_TTL = Option(

@@ -195,7 +195,8 @@ RECORD_LEVEL_EXPIRE_TIME = Option(
     "record-level.expire-time",
     DURATION,
     None,
-    "Age from which on a full compaction drops a row (default: never).",
+    "Age from which on a compaction drops a row, if no level above its output has files "
+    "(default: never).",
 )
 RECORD_LEVEL_TIME_FIELD = Option(
     "record-level.time-field",

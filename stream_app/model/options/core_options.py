@@ -289,7 +289,7 @@ class CoreOptions:
 
     @property
     def bucket(self) -> int:
-        """The number of buckets (``bucket``); -1: no fixed number."""
+        """The number of buckets (``bucket``); -1: no fixed number, -2: postponed buckets."""
         return self[BUCKET]
 
     @property
@@ -323,12 +323,12 @@ class CoreOptions:
     @property
     def flushes_changelog(self) -> bool:
         """Whether the writer itself writes each incoming change to the changelog."""
-        return self.producer.by_flush
+        return self.producer.writes_on_flush
 
     @property
     def looks_up(self) -> bool:
         """Whether compactions look up the older rows of their keys."""
-        if self.producer.by_lookup or self.merges_by_vectors:
+        if self.producer.writes_by_lookup or self.merges_by_vectors:
             return True
         return self[FORCE_LOOKUP] or traits_of(self.merge_engine).needs_lookup
 
@@ -375,7 +375,7 @@ class CoreOptions:
     def compacts_fully_after(self, epoch: int) -> bool:
         """Return whether ``full-compaction.delta-commits`` is due; never in write-only jobs."""
         epoch_count = self[FULL_COMPACTION_DELTA_COMMITS]
-        if epoch_count is None and self.producer.by_full_compaction:
+        if epoch_count is None and self.producer.writes_on_full_compaction:
             epoch_count = 1
         return bool(epoch_count and (epoch + 1) % epoch_count == 0) and not self[WRITE_ONLY]
 

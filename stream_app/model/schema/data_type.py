@@ -200,7 +200,7 @@ class DataType:
         Args:
             compares_ids: whether fields of ROWs must have the same ids besides the same names.
         """
-        if self._own_parts(with_ids=compares_ids) != other._own_parts(with_ids=compares_ids):
+        if self._own_parts(uses_ids=compares_ids) != other._own_parts(uses_ids=compares_ids):
             return False
         return all(
             inner.fits_into(other_inner, compares_ids=compares_ids)
@@ -208,9 +208,9 @@ class DataType:
             for inner, other_inner in zip(self.inner, other.inner, strict=True)
         )
 
-    def _own_parts(self, *, with_ids: bool) -> tuple[object, ...]:
+    def _own_parts(self, *, uses_ids: bool) -> tuple[object, ...]:
         """Return the type without its nested types and its nullability."""
-        fields = tuple((member.name, member.field_id if with_ids else 0) for member in self.fields)
+        fields = tuple((member.name, member.field_id if uses_ids else 0) for member in self.fields)
         return self.root, self.length, self.precision, self.scale, fields
 
     def field_ids(self) -> Iterator[int]:

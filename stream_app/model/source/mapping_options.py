@@ -16,7 +16,7 @@ from stream_app.model.near_names import known_names_text
 from stream_app.model.schema.data_type import STRING, VARIANT, DataType
 
 
-class MappingMode(enum.Enum):
+class MappingOption(enum.Enum):
     """An option, whose value is its name in the configuration."""
 
     TINYINT1_NOT_BOOL = "tinyint1-not-bool"
@@ -45,17 +45,17 @@ class JsonColumns(enum.Enum):
     VARIANT = "variant"
 
 
-MEANINGS: dict[MappingMode, str] = {
-    MappingMode.TINYINT1_NOT_BOOL: "MySQL's TINYINT(1) becomes TINYINT, else BOOLEAN.",
-    MappingMode.TO_NULLABLE: "Only key columns are NOT NULL.",
-    MappingMode.TO_STRING: "Every column becomes STRING.",
-    MappingMode.CHAR_TO_STRING: "CHAR and VARCHAR become STRING.",
-    MappingMode.LONGTEXT_TO_BYTES: "MySQL's LONGTEXT becomes BYTES, else STRING.",
-    MappingMode.BIGINT_UNSIGNED_TO_BIGINT: "MySQL's BIGINT UNSIGNED becomes BIGINT, else "
+MEANINGS: dict[MappingOption, str] = {
+    MappingOption.TINYINT1_NOT_BOOL: "MySQL's TINYINT(1) becomes TINYINT, else BOOLEAN.",
+    MappingOption.TO_NULLABLE: "Only key columns are NOT NULL.",
+    MappingOption.TO_STRING: "Every column becomes STRING.",
+    MappingOption.CHAR_TO_STRING: "CHAR and VARCHAR become STRING.",
+    MappingOption.LONGTEXT_TO_BYTES: "MySQL's LONGTEXT becomes BYTES, else STRING.",
+    MappingOption.BIGINT_UNSIGNED_TO_BIGINT: "MySQL's BIGINT UNSIGNED becomes BIGINT, else "
     "DECIMAL(20, 0). A larger value makes a bad record.",
-    MappingMode.DECIMAL_NO_CHANGE: "A DECIMAL column of the table keeps its type.",
-    MappingMode.NO_CHANGE: "Every column of the table keeps its type; new columns are added.",
-    MappingMode.ALLOW_NON_STRING_TO_STRING: "A column of the table that holds no text may become "
+    MappingOption.DECIMAL_NO_CHANGE: "A DECIMAL column of the table keeps its type.",
+    MappingOption.NO_CHANGE: "Every column of the table keeps its type; new columns are added.",
+    MappingOption.ALLOW_NON_STRING_TO_STRING: "A column of the table that holds no text may become "
     "text.",
 }
 
@@ -69,12 +69,12 @@ class MappingOptions:
         json_columns: the type of JSON columns (``json-as``, which Paimon does not have).
     """
 
-    modes: frozenset[MappingMode] = frozenset()
+    options: frozenset[MappingOption] = frozenset()
     inexact: InexactTimes = InexactTimes.NUMBER
     json_columns: JsonColumns = JsonColumns.STRING
 
-    def __contains__(self, mode: MappingMode) -> bool:
-        return mode in self.modes
+    def __contains__(self, option: MappingOption) -> bool:
+        return option in self.options
 
     @property
     def document_type(self) -> DataType:
@@ -97,14 +97,14 @@ def parse_mapping_options(
     Raises:
         UsageError: a name is unknown; the error suggests the nearest one.
     """
-    modes_by_name = {mode.value: mode for mode in MappingMode}
+    options_by_name = {option.value: option for option in MappingOption}
     lower_names = [name.strip().lower() for name in names]
-    unknown_names = [name for name in lower_names if name and name not in modes_by_name]
+    unknown_names = [name for name in lower_names if name and name not in options_by_name]
     if unknown_names:
         raise UsageError(
             f"unknown type mapping {', '.join(map(repr, unknown_names))}",
             where=where,
-            fix=known_names_text(unknown_names[0], modes_by_name),
+            fix=known_names_text(unknown_names[0], options_by_name),
         )
-    modes = frozenset(modes_by_name[name] for name in lower_names if name)
-    return MappingOptions(modes, inexact, json_columns)
+    options = frozenset(options_by_name[name] for name in lower_names if name)
+    return MappingOptions(options, inexact, json_columns)

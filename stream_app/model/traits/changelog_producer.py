@@ -16,27 +16,28 @@ class ProducerTraits:
     Attributes:
         writes_changelog: whether a changelog is written; otherwise changes are read from files that
             an APPEND adds.
-        by_flush: whether the writer itself writes each incoming change.
-        by_lookup: whether each compaction of level 0 writes it, by looking up older rows.
-        by_full_compaction: whether full compactions write the changes since the previous one.
+        writes_on_flush: whether the writer itself writes each incoming change.
+        writes_by_lookup: whether each compaction of level 0 writes it, by looking up older rows.
+        writes_on_full_compaction: whether a full compaction writes the changes since the previous
+            one.
     """
 
     writes_changelog: bool = True
-    by_flush: bool = False
-    by_lookup: bool = False
-    by_full_compaction: bool = False
+    writes_on_flush: bool = False
+    writes_by_lookup: bool = False
+    writes_on_full_compaction: bool = False
 
     @property
     def by_compaction(self) -> bool:
         """Whether compactions write the changelog, so that snapshots order the changes of a key."""
-        return self.by_lookup or self.by_full_compaction
+        return self.writes_by_lookup or self.writes_on_full_compaction
 
 
 CHANGELOG_PRODUCERS: Mapping[str, ProducerTraits] = {
     "none": ProducerTraits(writes_changelog=False),
-    "input": ProducerTraits(by_flush=True),
-    "full-compaction": ProducerTraits(by_full_compaction=True),
-    "lookup": ProducerTraits(by_lookup=True),
+    "input": ProducerTraits(writes_on_flush=True),
+    "full-compaction": ProducerTraits(writes_on_full_compaction=True),
+    "lookup": ProducerTraits(writes_by_lookup=True),
 }
 """The changelog producers by the value of ``changelog-producer``, in lower case."""
 

@@ -24,7 +24,7 @@ from stream_app.model.options.bucket_options import (
     DYNAMIC_BUCKET_INITIAL_BUCKETS,
     DYNAMIC_BUCKET_MAX_BUCKETS,
     DYNAMIC_BUCKET_TARGET_ROW_NUM,
-    max_bucket_count,
+    bucket_count_max,
 )
 from stream_app.model.options.core_options import CoreOptions
 
@@ -53,7 +53,7 @@ class DynamicBucketRules:
         return cls(
             target_row_count=options[DYNAMIC_BUCKET_TARGET_ROW_NUM],
             width=min((width for width in widths if width is not None), default=1),
-            max_buckets=max_bucket_count(options[DYNAMIC_BUCKET_MAX_BUCKETS]),
+            max_buckets=bucket_count_max(options[DYNAMIC_BUCKET_MAX_BUCKETS]),
         )
 
 

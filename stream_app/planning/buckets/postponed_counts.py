@@ -24,13 +24,13 @@ class FirstBucketRules:
         default: the number of buckets; None: a target decides.
         target_row_count: the target rows of a bucket; None: `target_bytes` decides.
         target_bytes: the target bytes of a bucket.
-        max_buckets: the maximum number of buckets that a batch derives from its rows.
+        buckets_max: the maximum number of buckets that a batch derives from its rows.
     """
 
     default: int | None
     target_row_count: int | None
     target_bytes: int
-    max_buckets: int
+    buckets_max: int
 
     @classmethod
     def of_options(cls, options: CoreOptions) -> FirstBucketRules:
@@ -39,7 +39,7 @@ class FirstBucketRules:
             default=options[POSTPONE_DEFAULT_BUCKET_NUM],
             target_row_count=options[POSTPONE_TARGET_ROW_NUM_PER_BUCKET],
             target_bytes=options[POSTPONE_TARGET_SIZE_PER_BUCKET],
-            max_buckets=options[POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM],
+            buckets_max=options[POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM],
         )
 
 
@@ -60,4 +60,4 @@ def batch_bucket_count(row_count: int, size: int, rules: FirstBucketRules) -> in
     count = first_bucket_count(row_count, size, rules)
     if rules.default is not None:
         return count
-    return min(1 << (count - 1).bit_length(), rules.max_buckets)
+    return min(1 << (count - 1).bit_length(), rules.buckets_max)

@@ -45,13 +45,13 @@ class Conflict:
 
     Attributes:
         problem: one sentence with the wrong values.
-        change: the conflicting entry of the commit.
-        live_entry: the entry with which `change` conflicts; None if an expected entry is missing.
+        entry: the conflicting entry of the commit.
+        live_entry: the entry with which `entry` conflicts; None if an expected entry is missing.
     """
 
     kind: ConflictKind
     problem: str
-    change: ManifestEntry
+    entry: ManifestEntry
     live_entry: ManifestEntry | None = None
 
 
@@ -100,7 +100,7 @@ def _bucket_count_conflicts(
                 Conflict(
                     kind=ConflictKind.BUCKET_COUNT,
                     problem=problem,
-                    change=change,
+                    entry=change,
                     live_entry=live_entry,
                 )
             )
@@ -121,7 +121,7 @@ def _file_conflicts(
             if entries_after.pop(identity, None) is None:
                 problem = f"{name} of level {change.file.level} is gone"
                 conflicts.append(
-                    Conflict(kind=ConflictKind.FILE_GONE, problem=problem, change=change)
+                    Conflict(kind=ConflictKind.FILE_GONE, problem=problem, entry=change)
                 )
             continue
         if identity in entries_after or identity in deleted_identities:
@@ -131,7 +131,7 @@ def _file_conflicts(
                 Conflict(
                     kind=ConflictKind.FILE_THERE,
                     problem=problem,
-                    change=change,
+                    entry=change,
                     live_entry=entries_after.get(identity),
                 )
             )
@@ -175,7 +175,7 @@ def _lookup_conflicts(
         Conflict(
             kind=ConflictKind.LOOKED_UP,
             problem=f"file {name}, which may hold older rows of its keys, {event} meanwhile",
-            change=lifted_entries[0],
+            entry=lifted_entries[0],
             live_entry=files_above.get(name),
         )
     ]
@@ -207,7 +207,7 @@ def _key_range_conflicts(
                     kind=ConflictKind.KEY_RANGES,
                     problem=f"{left.file.file_name} and {right.file.file_name} overlap in bucket "
                     f"{bucket}, level {level}",
-                    change=change,
+                    entry=change,
                     live_entry=live_entry,
                 )
             )
@@ -233,7 +233,7 @@ def cause_and_fix(conflict: Conflict, deltas: Iterable[SnapshotDelta]) -> tuple[
     match conflict.kind:
         case ConflictKind.FILE_GONE:
             return _missing_file_text(
-                conflict, next(_deltas_that_delete(conflict.change, deltas), None)
+                conflict, next(_deltas_that_delete(conflict.entry, deltas), None)
             )
         case ConflictKind.BUCKET_COUNT:
             # Several snapshots may have files of the new number; the first of them is the cause.
@@ -254,7 +254,7 @@ def _missing_file_text(conflict: Conflict, cause: SnapshotDelta | None) -> tuple
     """Describe the conflict of a file that the snapshot `cause` has deleted."""
     if cause is None or cause.commit_kind is not CommitKind.OVERWRITE:
         return f"{conflict.problem}{_cause_text(cause, 'replaced by')}", _TWO_COMPACTORS
-    partition = conflict.change.partition
+    partition = conflict.entry.partition
     has_new_files = any(
         entry.partition == partition and entry.kind is FileKind.ADD for entry in cause.entries
     )

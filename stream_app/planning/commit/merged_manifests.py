@@ -15,12 +15,12 @@ MergeGroup = tuple[ManifestFileMeta, ...]
 
 
 def manifest_groups(
-    metas: Sequence[ManifestFileMeta], *, target_size: int, min_count: int
+    metas: Sequence[ManifestFileMeta], *, target_size: int, count_min: int
 ) -> list[MergeGroup]:
     """Divide consecutive manifests into groups, each of which the caller merges into one manifest.
 
     Neighbours form a group when they reach `target_size` bytes. The remaining small manifests are a
-    group if there are at least `min_count`. The order is kept, because a DELETE must follow its
+    group if there are at least `count_min`. The order is kept, because a DELETE must follow its
     ADD.
     """
     groups: list[MergeGroup] = []
@@ -36,7 +36,7 @@ def manifest_groups(
     while len(group) > 1 and group[0].file_size > size - group[0].file_size:
         size -= group[0].file_size
         groups.append((group.pop(0),))
-    if len(group) >= min_count:
+    if len(group) >= count_min:
         groups.append(tuple(group))
     else:
         groups += [(meta,) for meta in group]

@@ -32,7 +32,7 @@ def with_changes(record: SumRecord, partition_sums: Mapping[bytes, RowSum]) -> S
         }
         nonzero = {name: row_sum for name, row_sum in sums.items() if row_sum != NO_ROWS}
         partitions = nonzero if len(nonzero) <= PARTITIONS_MAX else None
-    return SumRecord(origin=record.origin, total=total, partitions=partitions)
+    return SumRecord(origin_id=record.origin_id, total=total, partitions=partitions)
 
 
 def without_partitions(
@@ -59,7 +59,7 @@ def rebase(
     Returns:
         The record; None if the records count from different snapshots.
     """
-    if older_record.origin != latest_record.origin:
+    if older_record.origin_id != latest_record.origin_id:
         return None
     sides = (read_record.partitions, older_record.partitions, latest_record.partitions)
     partitions = None

@@ -37,11 +37,11 @@ def visibility_of(options: CoreOptions, *, merges_by_key: bool) -> Visibility:
     """Return the visible levels of a table."""
     if not merges_by_key:
         return Visibility.ANY_LEVEL
-    if options.producer.by_full_compaction:
+    if options.producer.writes_on_full_compaction:
         return Visibility.HIGHEST_LEVEL
     return (
         Visibility.ABOVE_LEVEL_0
-        if options.hides_level0 or options.producer.by_lookup
+        if options.hides_level0 or options.producer.writes_by_lookup
         else Visibility.ANY_LEVEL
     )
 
@@ -70,11 +70,11 @@ def waiting_row_count(files: Iterable[RowsOfLevel], visibility: Visibility, num_
         case Visibility.ANY_LEVEL:
             return 0
         case Visibility.ABOVE_LEVEL_0:
-            min_visible_level = 1
+            visible_level_min = 1
         case Visibility.HIGHEST_LEVEL:
             files = list(files)
-            min_visible_level = max([num_levels - 1, *(file.level for file in files)])
-    return sum(file.row_count for file in files if file.level < min_visible_level)
+            visible_level_min = max([num_levels - 1, *(file.level for file in files)])
+    return sum(file.row_count for file in files if file.level < visible_level_min)
 
 
 def waiting_buckets(
@@ -94,7 +94,7 @@ def waiting_buckets(
     return {bucket_id: count for bucket_id, count in counts.items() if count}
 
 
-def rows_to_report(waiting_count: int, *, newest_count: int, age_s: float) -> int:
+def reported_row_count(waiting_count: int, *, newest_count: int, age_s: float) -> int:
     """Return the number of waiting rows to report.
 
     Args:

@@ -28,12 +28,12 @@ class ManifestMergeLimits:
 
     Attributes:
         target_size: the bytes of a full manifest.
-        min_count, max_count: ``metadata.iceberg.compaction.*.file-num``.
+        count_min, count_max: ``metadata.iceberg.compaction.*.file-num``.
     """
 
     target_size: int
-    min_count: int
-    max_count: int
+    count_min: int
+    count_max: int
 
 
 def manifests_to_merge(
@@ -51,8 +51,8 @@ def manifests_to_merge(
         and manifest.live_file_count < full_entry_count // 2
     ]
     total = sum(manifest.length for manifest in small_manifests)
-    is_due = len(small_manifests) >= limits.max_count or total >= limits.target_size
-    return small_manifests if is_due and len(small_manifests) >= limits.min_count else ()
+    is_due = len(small_manifests) >= limits.count_max or total >= limits.target_size
+    return small_manifests if is_due and len(small_manifests) >= limits.count_min else ()
 
 
 def carried_entries(

@@ -27,13 +27,13 @@ VECTORS_VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class IcebergLevels:
-    """The levels whose files are visible, from `min_level` on."""
+    """The levels whose files are visible, from `level_min` on."""
 
-    min_level: int
+    level_min: int
 
     def is_visible(self, entry: ManifestEntry) -> bool:
         """Return whether a file is visible."""
-        return entry.file.level >= self.min_level
+        return entry.file.level >= self.level_min
 
 
 def iceberg_levels(options: CoreOptions, *, merges_by_key: bool) -> IcebergLevels:

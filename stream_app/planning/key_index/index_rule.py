@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from stream_app.model.options.bucket_options import (
     DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
     DYNAMIC_BUCKET_MAX_BUCKETS,
-    max_bucket_count,
+    bucket_count_max,
 )
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.traits.kind_traits import CROSS_PARTITION_KEYED, PARTITION_LOOKUP_KEYED
@@ -71,7 +71,7 @@ def _rule_of_own_buckets(schema: TableSchema) -> IndexRule:
     return IndexRule(
         keys=schema.primary_keys,
         # Each key share fills its own buckets.
-        share_count=min(share_count, max_bucket_count(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
+        share_count=min(share_count, bucket_count_max(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
         fills_buckets=True,
         older_row_rule=engine.older_row_rule,
         deletes_remove_rows=engine.keeps_newest or schema.merge_rules.removes_on_delete,

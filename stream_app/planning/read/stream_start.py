@@ -15,7 +15,7 @@ from stream_app.model.options.scan_options import SCAN_MODE, SCAN_SNAPSHOT_ID
 
 
 class StartMode(enum.Enum):
-    """The first data of a stream (``scan.mode``), which changes follow in each mode.
+    """The first rows that a streaming read gives (``scan.mode``), before the changes.
 
     LATEST_FULL: all rows of the latest snapshot. LATEST: nothing. COMPACTED_FULL: all rows of the
         latest COMPACT snapshot, or else of the latest. With ``full-compaction.delta-commits`` only

@@ -65,18 +65,18 @@ class StepLimits:
     A split that exceeds a limit is read alone.
 
     Attributes:
-        max_snapshots: the number of snapshots, with or without changes.
-        max_files, max_rows: the numbers of files and of their rows, before merges and filters.
-        max_bytes: the bytes of files.
+        snapshots_max: the number of snapshots, with or without changes.
+        files_max, rows_max: the numbers of files and of their rows, before merges and filters.
+        bytes_max: the bytes of files.
     """
 
-    max_snapshots: int | None = None
-    max_files: int | None = None
-    max_bytes: int | None = None
-    max_rows: int | None = None
+    snapshots_max: int | None = None
+    files_max: int | None = None
+    bytes_max: int | None = None
+    rows_max: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_snapshots", "max_files", "max_bytes", "max_rows"):
+        for name in ("snapshots_max", "files_max", "bytes_max", "rows_max"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError(f"{name} = {value} is below 1", fix="give 1 or more, or None")
@@ -97,12 +97,12 @@ class AdmittedSplits:
         """Whether not even a split of one row fits."""
         limits = self.limits
         pairs = (
-            (self.snapshot_count, limits.max_snapshots),
-            (self.file_count, limits.max_files),
-            (self.byte_count, limits.max_bytes),
-            (self.row_count, limits.max_rows),
+            (self.snapshot_count, limits.snapshots_max),
+            (self.file_count, limits.files_max),
+            (self.byte_count, limits.bytes_max),
+            (self.row_count, limits.rows_max),
         )
-        return any(limit is not None and count >= limit for count, limit in pairs)
+        return any(bound is not None and count >= bound for count, bound in pairs)
 
     def admit(self, splits: Sequence[StreamSplit]) -> tuple[AdmittedSplits, int]:
         """Accept splits of the next snapshot, in order, while they fit.
@@ -120,7 +120,7 @@ class AdmittedSplits:
                 byte_count + split.file_size,
                 row_count + split.row_count,
             )
-            bounds = (limits.max_files, limits.max_bytes, limits.max_rows)
+            bounds = (limits.files_max, limits.bytes_max, limits.rows_max)
             exceeds = any(
                 bound is not None and total > bound
                 for total, bound in zip(totals, bounds, strict=True)
@@ -169,13 +169,13 @@ def follow_up(snapshot: Snapshot, *, has_changelog: bool, reads_overwrites: bool
     return FollowUp.DELTA if snapshot.commit_kind is CommitKind.APPEND else FollowUp.NOTHING
 
 
-def min_full_level(producer: ProducerTraits, num_levels: int) -> int:
+def full_level_min(producer: ProducerTraits, num_levels: int) -> int:
     """Return the lowest level that an initial read includes.
 
     Lower levels have no changelog yet. Their rows become changes when they are compacted.
 
     Source: Paimon `table/source/DataTableStreamScan.java#tryFirstPlan`.
     """
-    if producer.by_lookup:
+    if producer.writes_by_lookup:
         return 1
-    return num_levels - 1 if producer.by_full_compaction else 0
+    return num_levels - 1 if producer.writes_on_full_compaction else 0

@@ -31,7 +31,7 @@ from stream_app.model.schema.data_type import (
 )
 from stream_app.model.schema.iceberg_schema import iceberg_change_problem
 from stream_app.model.schema.table_schema import KEY_PREFIX, RESERVED_NAMES, TableSchema
-from stream_app.model.source.mapping_options import MappingMode, MappingOptions
+from stream_app.model.source.mapping_options import MappingOption, MappingOptions
 from stream_app.model.source.source_table import SourceColumn, SourceTable
 from stream_app.planning.schema.schema_changes import (
     AddColumn,
@@ -88,8 +88,8 @@ def merge_types(column: DataType, source_type: DataType, options: MappingOptions
 
 def _keeps_its_type(column: DataType, options: MappingOptions) -> bool:
     is_decimal = column.root is TypeRoot.DECIMAL
-    return MappingMode.NO_CHANGE in options or (
-        is_decimal and MappingMode.DECIMAL_NO_CHANGE in options
+    return MappingOption.NO_CHANGE in options or (
+        is_decimal and MappingOption.DECIMAL_NO_CHANGE in options
     )
 
 
@@ -109,7 +109,7 @@ def _common_type(
         return max(column, source_type, key=lambda candidate: candidate.precision)
     if column.root is source_type.root:
         return column
-    is_allowed = MappingMode.ALLOW_NON_STRING_TO_STRING in options
+    is_allowed = MappingOption.ALLOW_NON_STRING_TO_STRING in options
     return STRING if is_allowed and source_type.root in STRING_ROOTS else None
 
 

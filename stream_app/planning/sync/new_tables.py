@@ -39,7 +39,7 @@ class TableRules:
         primary_keys, partition_keys: the keys of each table that has all of these columns.
         multiple_table_partition_keys: name of a source table → its partition keys, if it has the
             columns.
-        sync_primary_keys_from_source_schema: whether other tables get the source's key.
+        copies_source_keys: whether other tables get the source's key.
         options: the options of all tables.
         table_overrides: name of a table → the settings that it has of its own.
     """
@@ -47,7 +47,7 @@ class TableRules:
     primary_keys: Names = ()
     partition_keys: Names = ()
     multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
-    sync_primary_keys_from_source_schema: bool = True
+    copies_source_keys: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
     table_overrides: Mapping[str, TableOverrides] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ def new_table(
     )
     primary_keys, partition_keys = primary.keys(name, columns), partition.keys(name, columns)
     if primary_keys is None:
-        primary_keys = source_key if rules.sync_primary_keys_from_source_schema else ()
+        primary_keys = source_key if rules.copies_source_keys else ()
     common_options = options_for(primary_keys, rules.options)
     remarks = [
         *primary.remarks(columns),

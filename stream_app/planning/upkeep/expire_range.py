@@ -40,12 +40,12 @@ class Retention:
     Attributes:
         num_max: the maximum number of versions, however young they are.
         num_min: the minimum number of versions, however old they are.
-        time_ms: the milliseconds for which a version is kept.
+        retained_ms: the milliseconds for which a version is kept.
     """
 
     num_max: int
     num_min: int
-    time_ms: int
+    retained_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,24 +70,26 @@ def snapshot_range(
     ids: Sequence[int],
     retention: Retention,
     *,
-    older_than_ms: int,
-    limit: int,
+    bound_time_ms: int,
+    expired_max: int,
     time_of: TimeOf,
 ) -> ExpireRange:
     """Return the snapshots that expire, without regard to consumers (`limit_by_consumer`).
 
     Args:
         ids: the numbers of all snapshots, ascending; at least one.
-        older_than_ms: the time from which on snapshots are kept.
-        limit: the maximum number that may expire.
+        bound_time_ms: the time from which on snapshots are kept.
+        expired_max: the maximum number that may expire.
         time_of: returns a snapshot's time; only called between the minimum and maximum to retain.
     """
     start, latest_id = ids[0], ids[-1]
-    end, kept_by = _end_by_counts(start, latest_id, retention, limit=limit, unread_id=None)
+    end, kept_by = _end_by_counts(
+        start, latest_id, retention, expired_max=expired_max, unread_id=None
+    )
     # Snapshots beyond `num_max` expire at any age. The latest snapshot has no successor.
     for snapshot_id in range(max(latest_id - retention.num_max + 1, start), end):
         next_time_ms = time_of(snapshot_id + 1)
-        if next_time_ms is not None and older_than_ms <= next_time_ms:
+        if next_time_ms is not None and bound_time_ms <= next_time_ms:
             end = snapshot_id
             kept_by = "the time that is retained"
             break
@@ -106,8 +108,8 @@ def changelog_range(
     retention: Retention,
     *,
     latest_snapshot_id: int,
-    older_than_ms: int,
-    limit: int,
+    bound_time_ms: int,
+    expired_max: int,
     unread_id: int | None,
     time_of: TimeOf,
 ) -> ExpireRange:
@@ -119,14 +121,14 @@ def changelog_range(
     """
     start = ids[0]
     end, kept_by = _end_by_counts(
-        start, latest_snapshot_id, retention, limit=limit, unread_id=unread_id
+        start, latest_snapshot_id, retention, expired_max=expired_max, unread_id=unread_id
     )
     if end > ids[-1]:
         end = ids[-1]
         kept_by = "the latest long-lived changelog stays"
     for snapshot_id in range(max(latest_snapshot_id - retention.num_max + 1, start), end):
         commit_time_ms = time_of(snapshot_id)
-        if commit_time_ms is not None and older_than_ms <= commit_time_ms:
+        if commit_time_ms is not None and bound_time_ms <= commit_time_ms:
             end = snapshot_id
             kept_by = "the time that is retained"
             break
@@ -138,14 +140,14 @@ def _end_by_counts(
     latest_snapshot_id: int,
     retention: Retention,
     *,
-    limit: int,
+    expired_max: int,
     unread_id: int | None,
 ) -> tuple[int, str]:
     """Return the end of the range by all rules except time, and the rule that set it."""
     bounds = [(latest_snapshot_id - retention.num_min + 1, "the number that is retained")]
     if unread_id is not None:
         bounds.append((unread_id, "a consumer"))
-    bounds.append((start + limit, "the limit of one expiry"))
+    bounds.append((start + expired_max, "the limit of one expiry"))
     return min(bounds, key=lambda bound: bound[0])
 
 
@@ -154,7 +156,7 @@ class ExpireConfig:
     """The retention of snapshots and of changelogs.
 
     Attributes:
-        limit: the maximum number of each that one expiry deletes.
+        expired_max: the maximum number of each that one expiry deletes.
         writes_changelog: whether the table has changelog files; else its flushed files serve as the
             changelog.
         consumers_keep_snapshots: whether consumers protect snapshots, and not only changelogs.
@@ -163,7 +165,7 @@ class ExpireConfig:
 
     snapshot_retention: Retention
     changelog_retention: Retention
-    limit: int
+    expired_max: int
     writes_changelog: bool
     consumers_keep_snapshots: bool
     cleans_folders: bool
@@ -187,7 +189,7 @@ class ExpireConfig:
         return (
             changelogs.num_max > snapshots.num_max
             or changelogs.num_min > snapshots.num_min
-            or changelogs.time_ms > snapshots.time_ms
+            or changelogs.retained_ms > snapshots.retained_ms
         )
 
 
@@ -196,14 +198,14 @@ def expire_config(
     *,
     num_max: int | None = None,
     num_min: int | None = None,
-    time_ms: int | None = None,
-    limit: int | None = None,
+    retained_ms: int | None = None,
+    expired_max: int | None = None,
 ) -> ExpireConfig:
     """Return the retention in the options; by default changelogs live as long as snapshots.
 
     Args:
-        num_max, num_min, time_ms, limit: the retention of snapshots, which overrides the options. A
-            maximum below the option's minimum also lowers the minimum.
+        num_max, num_min, retained_ms, expired_max: the retention of snapshots, which overrides the
+            options. A maximum below the option's minimum also lowers the minimum.
 
     Raises:
         UsageError: the minimum to keep exceeds the maximum.
@@ -214,7 +216,7 @@ def expire_config(
     snapshot_retention = Retention(
         num_max=options[SNAPSHOT_NUM_RETAINED_MAX] if num_max is None else num_max,
         num_min=option_min if num_min is None else num_min,
-        time_ms=options[SNAPSHOT_TIME_RETAINED] if time_ms is None else time_ms,
+        retained_ms=options[SNAPSHOT_TIME_RETAINED] if retained_ms is None else retained_ms,
     )
 
     def changelog_value(option: Option[int | None], default: int) -> int:
@@ -226,9 +228,9 @@ def expire_config(
         changelog_retention=Retention(
             num_max=changelog_value(CHANGELOG_NUM_RETAINED_MAX, snapshot_retention.num_max),
             num_min=changelog_value(CHANGELOG_NUM_RETAINED_MIN, snapshot_retention.num_min),
-            time_ms=changelog_value(CHANGELOG_TIME_RETAINED, snapshot_retention.time_ms),
+            retained_ms=changelog_value(CHANGELOG_TIME_RETAINED, snapshot_retention.retained_ms),
         ),
-        limit=options[SNAPSHOT_EXPIRE_LIMIT] if limit is None else limit,
+        expired_max=options[SNAPSHOT_EXPIRE_LIMIT] if expired_max is None else expired_max,
         writes_changelog=options.writes_changelog,
         consumers_keep_snapshots=not options[CONSUMER_CHANGELOG_ONLY],
         cleans_folders=options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES],

@@ -191,15 +191,15 @@ class DatedPartition:
 
 
 def expired_partitions(
-    partitions: Iterable[DatedPartition], *, before_ms: int, limit: int
+    partitions: Iterable[DatedPartition], *, bound_time_ms: int, partitions_max: int
 ) -> list[DatedPartition]:
-    """Return at most `limit` partitions from before a time, in the order of their values."""
+    """Return at most `partitions_max` partitions from before a time, ordered by their values."""
     old_partitions = [
         partition
         for partition in partitions
-        if partition.time_ms is not None and partition.time_ms < before_ms
+        if partition.time_ms is not None and partition.time_ms < bound_time_ms
     ]
-    return sorted(old_partitions, key=lambda partition: ",".join(partition.values))[:limit]
+    return sorted(old_partitions, key=lambda partition: ",".join(partition.values))[:partitions_max]
 
 
 def batches_to_drop(

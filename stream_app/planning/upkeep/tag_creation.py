@@ -98,7 +98,7 @@ class TagRules:
     num_max: int | None = None
 
 
-def first_snapshot(rules: TagRules, tags: Iterable[Tag]) -> tuple[int, int | None]:
+def next_to_examine(rules: TagRules, tags: Iterable[Tag]) -> tuple[int, int | None]:
     """Return the first snapshot to examine after the newest automatic tag, and the next period.
 
     Without an automatic tag, these are snapshot 1, and None for the start of the period.

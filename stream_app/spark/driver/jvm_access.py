@@ -39,7 +39,7 @@ def java_array(spark: SparkSession, java_class: Any, values: Sequence[Any]) -> A
     return array
 
 
-def let_java_call(spark: SparkSession) -> None:
+def enable_callbacks(spark: SparkSession) -> None:
     """Let Java call objects of this process."""
     ensure_callback_server_started(_gateway(spark))  # type: ignore[no-untyped-call]
 

@@ -30,7 +30,7 @@ from stream_app.spark.driver.session import spark_log_hint
 
 _LOG = logging.getLogger(__name__)
 JvmProcess = tuple[int, subprocess.Popen[bytes] | None]
-"""The process's number, and the process if it is a child of this one."""
+"""The process id, and the process if it is a child of this one."""
 GRACE_S = 10.0
 """Time from the JVM's end to the driver's, in which alerts and metrics are still sent."""
 _CHECK_INTERVAL_S = 0.5

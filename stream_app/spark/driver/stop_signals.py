@@ -24,7 +24,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from stream_app.spark.driver.jvm_access import jvm, let_java_call
+from stream_app.spark.driver.jvm_access import enable_callbacks, jvm
 
 _LOG = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -42,7 +42,7 @@ class _StopHandler:
 
     stop_requested: threading.Event
     jvm: Any
-    _first_s: float | None = field(init=False, default=None)
+    _first_press_at_s: float | None = field(init=False, default=None)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def on_signal(self, signal_number: int) -> None:
@@ -51,12 +51,12 @@ class _StopHandler:
             return
         now_s = time.monotonic()
         with self._lock:
-            first_s = self._first_s
-            if first_s is None:
-                self._first_s = now_s
-        if first_s is None:
+            first_press_at_s = self._first_press_at_s
+            if first_press_at_s is None:
+                self._first_press_at_s = now_s
+        if first_press_at_s is None:
             threading.Thread(target=self._end_later, name="ctrl-c", daemon=True).start()
-        elif now_s - first_s > _ONE_PRESS_S:
+        elif now_s - first_press_at_s > _ONE_PRESS_S:
             threading.Thread(target=self._end, name="ctrl-c again", daemon=True).start()
 
     def _end_later(self) -> None:
@@ -104,7 +104,7 @@ def stop_on_signals(spark: SparkSession, stop_requested: threading.Event) -> Non
     stop = _StopHandler(stop_requested, java)
     for signal_number in SIGNALS:
         signal.signal(signal_number, lambda signal_received, _: stop.on_signal(signal_received))
-    let_java_call(spark)
+    enable_callbacks(spark)
     jvm_signals = java.sun.misc
     for signal_number in SIGNALS:
         name = signal_number.name.removeprefix("SIG")

@@ -90,7 +90,7 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
         return block_rows(route_in_task(batches, plan), plan.settings.task_count)
 
     settings = plan.settings
-    if settings.sort_messages:
+    if settings.sorts_messages:
         messages = messages.repartition(settings.task_count, "topic", "partition")
         messages = messages.sortWithinPartitions("topic", "partition", "offset")
     blocks = messages.select(*MESSAGE_SCHEMA.names).mapInArrow(run, BLOCK_COLUMNS)

@@ -86,7 +86,7 @@ class DriverEpochRunner:
         def write(write_plan: EpochPlan) -> EpochOutput:
             try:
                 results = list(write_in_task(blocks, _shipped_plan(write_plan)))
-                return output_of(results, in_driver=True)
+                return output_of(results, ran_in_driver=True)
             except Exception as error:
                 _log_repetition(epoch, error)
                 return self.spark_runner.route(epoch, ranges, plan).write(write_plan)

@@ -44,7 +44,7 @@ def main() -> None:
     """Run the daemon."""
     sys.path[:] = without_archives(sys.path)
     # A worker collects garbage after each task, and skips the objects that exist here.
-    with lean_imports(without_pandas=False):  # PySpark's workers import it
+    with lean_imports(skips_pandas=False):  # PySpark's workers import it
         for name in PRELOADED:
             importlib.import_module(name)
         compile_ahead()

@@ -101,7 +101,7 @@ READ_STREAM_MAX_TRIGGER_DELAY_MS = Option(
 SOURCE_OPTIONS: dict[str, Option[Any]] = declared_options(globals()) | _OF_TABLE | _OF_FILE_SYSTEM
 """The options by key; those that tables have too override the table's own."""
 
-_MIN_ROWS, _MAX_DELAY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
+_ROWS_MIN_KEY, _DELAY_MAX_KEY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
 _BY_LOWER_CASE = {key.lower(): key for key in SOURCE_OPTIONS}
 
 
@@ -153,8 +153,10 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
             SOURCE_OPTIONS[key].read(texts)
         except UsageError as error:
             problems.append(f"{error.problem} ({error.fix})")
-    if (_MIN_ROWS in texts) != (_MAX_DELAY in texts):
-        given_key, missing_key = sorted((_MIN_ROWS, _MAX_DELAY), key=lambda key: key not in texts)
+    if (_ROWS_MIN_KEY in texts) != (_DELAY_MAX_KEY in texts):
+        given_key, missing_key = sorted(
+            (_ROWS_MIN_KEY, _DELAY_MAX_KEY), key=lambda key: key not in texts
+        )
         problems.append(f"option {given_key!r} needs {missing_key!r} as well")
     if problems:
         raise UsageError("; ".join(problems), fix="use an option of docs/reference/options.md")

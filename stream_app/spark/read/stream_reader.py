@@ -72,12 +72,12 @@ class StreamReader(DataSourceStreamReader):
         columns: list[str],
         *,
         shows_row_kinds: bool,
-        min_rows: MinimumRows | None,
+        rows_min: MinimumRows | None,
     ) -> None:
         self._offset_planner = offset_planner
         self._columns = columns
         self._shows_row_kinds = shows_row_kinds
-        self._min_rows = min_rows
+        self._rows_min = rows_min
         self._start: Offset | None = None
         self._last_end: Offset | None = None
         self._last_end_s: float | None = None
@@ -143,17 +143,17 @@ class StreamReader(DataSourceStreamReader):
         """Do nothing: the reader keeps nothing open."""
 
     def _waits_for_rows(self, row_count: int) -> bool:
-        min_rows, last_end_s = self._min_rows, self._last_end_s
-        if min_rows is None or last_end_s is None or row_count >= min_rows.row_count:
+        rows_min, last_end_s = self._rows_min, self._last_end_s
+        if rows_min is None or last_end_s is None or row_count >= rows_min.row_count:
             return False
-        return self._now() - last_end_s < min_rows.seconds
+        return self._now() - last_end_s < rows_min.seconds
 
     def _keep_consumer_alive(self) -> None:
         """Keep the consumer of a waiting query alive."""
         within_s = self._offset_planner.refresh_within_s
-        reported_s = self._reported_at_s
+        reported_at_s = self._reported_at_s
         now_s = self._now()
-        if within_s is not None and (reported_s is None or now_s - reported_s >= within_s):
+        if within_s is not None and (reported_at_s is None or now_s - reported_at_s >= within_s):
             self._offset_planner.refresh_consumer()
             self._reported_at_s = now_s
 
@@ -177,16 +177,16 @@ def stream_reader(
         )
     row_count = options[READ_STREAM_MIN_ROWS_PER_TRIGGER]
     delay_ms = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
-    min_rows = (
+    rows_min = (
         None if row_count is None or delay_ms is None else MinimumRows(row_count, delay_ms / 1000)
     )
     offset_planner = stream_offset_planner(
         _with_options(table, options.of_table()),
-        max_files=options[READ_STREAM_MAX_FILES_PER_TRIGGER],
-        max_bytes=options[READ_STREAM_MAX_BYTES_PER_TRIGGER],
-        max_rows=options[READ_STREAM_MAX_ROWS_PER_TRIGGER],
+        files_max=options[READ_STREAM_MAX_FILES_PER_TRIGGER],
+        bytes_max=options[READ_STREAM_MAX_BYTES_PER_TRIGGER],
+        rows_max=options[READ_STREAM_MAX_ROWS_PER_TRIGGER],
     )
-    return StreamReader(offset_planner, columns, shows_row_kinds=shows_row_kinds, min_rows=min_rows)
+    return StreamReader(offset_planner, columns, shows_row_kinds=shows_row_kinds, rows_min=rows_min)
 
 
 def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:

@@ -115,7 +115,7 @@ class VersionScan:
 
     def with_filter(self, row_filter: RowFilter) -> TableScan | None:
         """See `TableScan.with_filter`. It also skips manifests, files and row groups."""
-        return None if self.row_form.in_lists else replace(self, row_filter=row_filter)
+        return None if self.row_form.shows_lists else replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
         """Return the splits of the version."""
@@ -127,8 +127,8 @@ class VersionScan:
             # live is over.
             is_latest = self.snapshot is None
             (_, snapshot), _ = tagged_version(self._version, self.retained_ms, may_retry=is_latest)
-        min_level = self.row_form.min_level(self.table)
-        return SplitScan(self.table, self.row_filter, min_level).splits(snapshot)
+        level_min = self.row_form.level_min(self.table)
+        return SplitScan(self.table, self.row_filter, level_min).splits(snapshot)
 
     def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Return the rows of a split."""

@@ -53,7 +53,7 @@ class KafkaSource:
     starting_offsets: str = "earliest"
     max_offsets_per_trigger: int | None = None
     min_partitions: int | None = None
-    fail_on_data_loss: bool = True
+    fails_on_loss: bool = True
     kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def read_stream(self, spark: SparkSession) -> DataFrame:
@@ -113,9 +113,9 @@ class KafkaSource:
         options |= {
             "kafka.bootstrap.servers": self.bootstrap_servers,
             "startingOffsets": self.starting_offsets,
-            "failOnDataLoss": str(self.fail_on_data_loss).lower(),
+            "failOnDataLoss": str(self.fails_on_loss).lower(),
         }
-        if self.min_partitions is not None or self.fail_on_data_loss:
+        if self.min_partitions is not None or self.fails_on_loss:
             options["minPartitions"] = str(self.min_partitions or core_count)
         # Otherwise one task reads each Kafka partition. After a loss Spark keeps using a consumer
         # that it has returned to its pool, which fails when another task reads that partition.

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -91,10 +90,10 @@ class LimitedEpochCutter:
     """A cutter by the number of messages alone. Implements `EpochCutter`.
 
     Attributes:
-        limit: the maximum number of messages of an epoch, or None without a limit.
+        messages_max: the maximum number of messages of an epoch, or None without a limit.
     """
 
-    limit: int | None = None
+    messages_max: int | None = None
 
     def choose_end(
         self,
@@ -104,7 +103,7 @@ class LimitedEpochCutter:
         _is_stopping: Callable[[], bool],
     ) -> Offsets:
         """Return the newest offsets, or smaller ones that keep the limit."""
-        return next_end(start_offsets, newest_offsets, self.limit)
+        return next_end(start_offsets, newest_offsets, self.messages_max)
 
     def close(self) -> None:
         """Do nothing, because the cutter holds no resources."""
@@ -144,15 +143,15 @@ class EpochRules:
 
     Attributes:
         starting_offsets: ``earliest``, ``latest`` or JSON; for a new checkpoint.
-        limit: the maximum number of messages of an epoch, for `epoch_cutter`, or None without a
-            limit.
+        messages_max: the maximum number of messages of an epoch, for `epoch_cutter`, or None
+            without a limit.
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
         drains: whether the stream ends at the newest offsets of its start.
         load_epoch_count: number of epochs before the first message; a first load's rows fill them.
     """
 
     starting_offsets: str = "earliest"
-    limit: int | None = None
+    messages_max: int | None = None
     fails_on_loss: bool = True
     drains: bool = True
     load_epoch_count: int = 0
@@ -234,10 +233,11 @@ class TopicStream:
 
     def _run_epochs(self) -> None:
         """Plan, record and run epochs until a stop, or until the source is drained."""
-        epoch_cutter = self.epoch_cutter or LimitedEpochCutter(self.rules.limit)
+        messages_max = self.rules.messages_max
+        epoch_cutter = self.epoch_cutter or LimitedEpochCutter(messages_max)
         self.writer.begin_query()
         polled_at_s, newest_offsets = self._poll()
-        epoch, start_offsets = self._next_epoch(newest_offsets)
+        epoch, start_offsets = self._resume(newest_offsets)
         is_idle = is_full = True
         while not self._stop_requested.is_set():
             if epoch < self.rules.load_epoch_count:
@@ -245,9 +245,9 @@ class TopicStream:
                 polled_at_s, newest_offsets = self._poll()
                 continue
             newest_offsets = self._wait_for_newest_offsets(start_offsets, newest_offsets)
-            limit_start = self._with_new_partitions(start_offsets, newest_offsets)
+            counted_start = self._with_new_partitions(start_offsets, newest_offsets)
             end_offsets = epoch_cutter.choose_end(
-                epoch, limit_start, newest_offsets, self._stop_requested.is_set
+                epoch, counted_start, newest_offsets, self._stop_requested.is_set
             )
             # The first epoch notes where the job begins, even without messages.
             is_idle = end_offsets == start_offsets and epoch > 0
@@ -259,8 +259,9 @@ class TopicStream:
                 self.writer.begin(epoch, end_offsets, self.clock.now_ms())
                 message_count = self._run_epoch(epoch, start_offsets, end_offsets, newest_offsets)
                 is_full = (
-                    end_offsets != newest_offsets
-                    and message_count >= (self.rules.limit or math.inf) // 2
+                    messages_max is not None
+                    and end_offsets != newest_offsets
+                    and message_count >= messages_max // 2
                 )
                 epoch, start_offsets = epoch + 1, end_offsets
             if not self.rules.drains:
@@ -283,10 +284,10 @@ class TopicStream:
         self._run_epoch(epoch, start_offsets, start_offsets, newest_offsets)
         return epoch + 1
 
-    def _next_epoch(self, newest_offsets: Offsets) -> tuple[int, Offsets]:
-        """Return the next epoch and its start offsets.
+    def _resume(self, newest_offsets: Offsets) -> tuple[int, Offsets]:
+        """Run the epoch that an earlier run left open; return the next one and its start offsets.
 
-        An epoch that an earlier run left open comes first.
+        A new checkpoint gets the first offsets instead.
         """
         last_epoch = self.writer.newest_epoch()
         if last_epoch is None:
@@ -364,7 +365,7 @@ class TopicStream:
             newest_offsets[topic].keys() <= start_offsets.get(topic, {}).keys()
             for topic in newest_offsets
         )
-        if self.rules.limit is None or is_known:
+        if self.rules.messages_max is None or is_known:
             return start_offsets
         oldest_offsets = self.offset_reader.offsets_at(OffsetEnd.OLDEST)
         return {

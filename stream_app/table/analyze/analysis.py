@@ -64,7 +64,7 @@ def analyze(
     A tag protects the version from expiry while it is read.
 
     Args:
-        table: a table of `open_for_writing`.
+        table: a table of `require_writable`.
         columns: the result of `analyzed_columns`.
         threads: the number of reading threads.
 

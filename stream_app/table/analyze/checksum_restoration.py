@@ -33,7 +33,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
     """Read the table, commit its checksum and return the ANALYZE snapshot; None for an empty table.
 
     Args:
-        table: a table of `open_for_writing`.
+        table: a table of `require_writable`.
         threads: the number of reading threads.
 
     Raises:

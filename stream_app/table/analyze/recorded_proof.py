@@ -18,7 +18,7 @@ def record_proof(
     """Publish an ANALYZE snapshot with a proof of this moment; later snapshots copy the proof.
 
     Args:
-        table: a table of `open_for_writing`.
+        table: a table of `require_writable`.
         source_text: the source and its position.
         checksum: the checksum of both sides, as text.
         left_out: the columns that were not compared, each with the reason.

@@ -10,7 +10,7 @@ import pyarrow as pa
 from stream_app.table.analyze.analysis import analyze, analyzed_columns
 from stream_app.table.api.read_arguments import chosen_columns, reading_threads
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from stream_app.table.overwrite.overwrite import overwrite
 
 
@@ -38,7 +38,7 @@ class ChangeableTable:
             CorruptFileError: a file is missing or damaged.
             CommitError: other writers won every race; nothing has changed.
         """
-        table = open_for_writing(self.table)
+        table = require_writable(self.table)
         fields = analyzed_columns(table.schema, chosen_columns(columns))
         snapshot = analyze(table, fields, threads=reading_threads(threads, None))
         return snapshot.snapshot_id if snapshot else None
@@ -61,5 +61,5 @@ class ChangeableTable:
             UnsupportedTableError: stream_app cannot write or overwrite the table.
             CommitError: other writers won every race; nothing has changed.
         """
-        snapshot = overwrite(open_for_writing(self.table), pa.table(rows), partition)
+        snapshot = overwrite(require_writable(self.table), pa.table(rows), partition)
         return snapshot.snapshot_id if snapshot else None

@@ -228,9 +228,9 @@ class PaimonTable(ChangeableTable):
         settings = FollowSettings(
             start=chosen_start,
             end=end,
-            follow=follow,
+            follows=follow,
             consumer_id=consumer_id or table.options[CONSUMER_ID] or None,
-            ignore_progress=ignore_progress,
+            ignores_progress=ignore_progress,
             poll_seconds=poll_seconds,
         )
         stream_read = StreamRead(table, chosen_columns(columns), _filter(where, table))
@@ -350,7 +350,7 @@ def _shown_rows(
     row_form: SystemRowForm, table: FileStoreTable, snapshot: Snapshot | None
 ) -> pa.Table:
     read = SplitRead(table, shows_row_kinds=row_form.shows_row_kinds)
-    scan = SplitScan(table, min_level=row_form.min_level(table))
+    scan = SplitScan(table, level_min=row_form.level_min(table))
     streams = [partial(read.read, split) for split in scan.splits(snapshot)]
     batches = map(row_form.batch, interleaved(streams, reading_threads(None, None)))
     return pa.Table.from_batches(batches, row_form.schema(read.selection.schema))

@@ -21,7 +21,7 @@ from stream_app.model.options.merge_options import (
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.model.traits.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.traits.merge_engine import traits_of
-from stream_app.planning.read.stream_step import FollowUp, follow_up, min_full_level
+from stream_app.planning.read.stream_step import FollowUp, follow_up, full_level_min
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -177,7 +177,7 @@ class ChangelogReplay:
         This omits levels that no compaction with a changelog has produced, and ``bucket-postpone``:
         their changes are not recorded yet.
         """
-        level_min = min_full_level(self.producer, self.table.options.num_levels)
+        level_min = full_level_min(self.producer, self.table.options.num_levels)
         live_entries = FileStoreScan(self.table).live(snapshot)
         return files_of_buckets(
             entry
@@ -243,7 +243,7 @@ def _reason_unrecorded(
     if name is not None:
         is_lost = not table.file_io.exists(table.paths.manifest(name))
     elif (
-        producer.by_flush
+        producer.writes_on_flush
         and snapshot.commit_kind is CommitKind.APPEND
         and not table.kind_traits.postpones  # the move out of bucket-postpone writes the changelog
     ):

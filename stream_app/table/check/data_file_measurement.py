@@ -157,7 +157,7 @@ class FileMeasurement:
         self.sequence_range = (low, high)
         joined_rows = batch if self.last_row is None else pa.concat_batches([self.last_row, batch])
         is_out_of_order = key_order_violations(
-            joined_rows, layout.key_names, or_same=self.keys_repeat
+            joined_rows, layout.key_names, accepts_same=self.keys_repeat
         )
         self.unordered_row_count += int(np.count_nonzero(is_out_of_order))
         self.last_row = batch.slice(batch.num_rows - 1)

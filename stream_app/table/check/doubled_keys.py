@@ -43,7 +43,7 @@ from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.process.local_disk import scratch_folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.key_index.key_index_builder import KeySplit
+from stream_app.table.key_index.key_index_builder import KeysByShare
 from stream_app.table.key_index.key_layer_files import CodedBuckets
 from stream_app.table.key_index.table_key_reader import (
     BUCKET_CODE,
@@ -136,11 +136,11 @@ def _parts_by_key(
     rule = replace(rule, share_count=part_count, fills_buckets=True)
     key_reader = TableKeyReader(table, rule, deletion_vectors(table, snapshot))
     with scratch_folder("check") as folder:
-        split = KeySplit(key_reader, Path(folder))
-        map_in_threads(thread_count(table), split.add, files)
-        split.finish()
+        keys_by_share = KeysByShare(key_reader, Path(folder))
+        map_in_threads(thread_count(table), keys_by_share.add, files)
+        keys_by_share.finish()
         for part in range(part_count):
-            yield pa.concat_batches([key_reader.no_keys(), *split.keys_of(part)])
+            yield pa.concat_batches([key_reader.no_keys(), *keys_by_share.keys_of(part)])
 
 
 def doubled_rows(key_rows: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:

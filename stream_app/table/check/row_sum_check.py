@@ -32,7 +32,7 @@ def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Fin
     record = base_sum_record(table, snapshot)
     if not record.is_whole:
         left_out.append(
-            f"checksum of the rows: unknown, because it counts from snapshot {record.origin} "
+            f"checksum of the rows: unknown, because it counts from snapshot {record.origin_id} "
             "(stream-app analyze TABLE --checksum makes it known)"
         )
         return

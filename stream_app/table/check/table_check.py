@@ -38,7 +38,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_branch
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.versions.waiting_row_count import rows_that_wait
+from stream_app.table.versions.waiting_row_count import count_waiting_rows
 
 _PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
 _DAMAGING = {
@@ -234,7 +234,7 @@ class TableCheck:
 def _waiting_row_findings(table: FileStoreTable) -> Iterator[Finding]:
     # A damaged manifest is a finding of the metadata.
     with contextlib.suppress(CorruptFileError, FileNotFoundError):
-        if rows := rows_that_wait(table, table.snapshots.latest()):
+        if rows := count_waiting_rows(table, table.snapshots.latest()):
             yield Finding(
                 kind=FindingKind.WAITING_ROWS,
                 problem=f"{waiting_text(rows)}: {readers_text(table.visibility)} do not see them "

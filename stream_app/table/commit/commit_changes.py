@@ -77,7 +77,8 @@ def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: in
         for change in bucket_changes
     )
     changelog_entries = (
-        _entries(total_buckets, FileKind.ADD, change, change.changelog) for change in bucket_changes
+        _entries(total_buckets, FileKind.ADD, change, change.changelog_files)
+        for change in bucket_changes
     )
     return CommitChanges(
         entries=tuple(chain(*removed_entries, *added_entries)),

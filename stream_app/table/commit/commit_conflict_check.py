@@ -71,13 +71,13 @@ class CommitConflictCheck:
         first_conflict = conflicts[0]
         problem, fix = cause_and_fix(first_conflict, self._deltas_latest_first(base_snapshot))
         more_text = f" (and {len(conflicts) - 1} more)" if len(conflicts) > 1 else ""
-        where = self.table.paths.bucket_folder(*first_conflict.change.bucket_id)
+        where = self.table.paths.bucket_folder(*first_conflict.entry.bucket_id)
         error = CommitConflictError(
             f"the {commit_kind.value} commit does not fit: {problem}{more_text}",
             where=where,
             fix=fix,
         )
-        raise error.about_files(conflict.change.file.file_name for conflict in conflicts)
+        raise error.about_files(conflict.entry.file.file_name for conflict in conflicts)
 
     def check_index(self, changes: CommitChanges, base_snapshot: Snapshot | None) -> None:
         """Check that the changed index files do not conflict with a snapshot.

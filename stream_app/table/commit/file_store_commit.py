@@ -20,6 +20,7 @@ from stream_app.catalog.catalog_environment import PartitionStatisticsReader
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.avro.avro_records import check_known
+from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.merge_options import SEQUENCE_SNAPSHOT_ORDERING
@@ -160,7 +161,7 @@ class FileStoreCommit:
             CommitError: other writers won every race, or time is up; nothing has changed.
         """
         changes = committable.changes
-        assert not any(change.changelog or change.removed_files for change in changes)
+        assert not any(change.changelog_files or change.removed_files for change in changes)
         assert partitions is None or {change.partition for change in changes} <= {*partitions}
 
         def changes_on(base_snapshot: Snapshot | None) -> CommitChanges:
@@ -263,8 +264,8 @@ class FileStoreCommit:
                 )
             )
             latest_snapshot = self.table.snapshots.latest()
-        races = f"lost the race for the next snapshot {retry + 1} times in {elapsed_s:.1f} s"
-        raise _lost_race_error(self.table, self.commit_history.commit_user, plan, races)
+        races_text = f"lost the race for the next snapshot {retry + 1} times in {elapsed_s:.1f} s"
+        raise _lost_race_error(self.table, self.commit_history.commit_user, plan, races_text)
 
     def _attempt(
         self, base_snapshot: Snapshot | None, plan: PlannedSnapshot, commit_files: CommitFiles
@@ -283,10 +284,10 @@ class FileStoreCommit:
         if not _publish_if_free(self.table, snapshot, commit_files.read_partition_statistics):
             return None
         check_follows_base(self.table, base_snapshot, snapshot)
-        current = snapshots.write_hint_and_reread(snapshot.snapshot_id)
+        stored_snapshot = snapshots.write_hint_and_reread(snapshot.snapshot_id)
         # On a local file system Paimon's Java committer checks and then renames. So it can
-        # overwrite a snapshot of the same number that appears in between.
-        if current is not None and current.delta_manifest_list != snapshot.delta_manifest_list:
+        # overwrite a snapshot of the same id that appears in between.
+        if stored_snapshot and stored_snapshot.delta_manifest_list != snapshot.delta_manifest_list:
             return None
         if not self._has_restored_earliest_hint:
             snapshots.restore_earliest_hint()
@@ -310,9 +311,8 @@ class FileStoreCommit:
             self._conflict_check.check(plan.commit_kind, changes, base_snapshot, known_id)
         if plan.commit_kind is not CommitKind.OVERWRITE:
             self._conflict_check.check_index(changes, base_snapshot)
-        is_compact = plan.commit_kind is CommitKind.COMPACT
-        index = compacted_index(self.table, base_snapshot, changes.entries) if is_compact else ()
-        lists = commit_files.write(base_snapshot, changes, computed_index=index)
+        index_entries = _write_compacted_index(self.table, plan, base_snapshot, changes)
+        lists = commit_files.write(base_snapshot, changes, computed_index=index_entries)
         reader = self._statistics_reader
         statistics_file = changes.statistics_file or reader.inherited_file(base_snapshot, schema_id)
         base = CommitBase(self.table, base_snapshot, schema_id)
@@ -332,6 +332,17 @@ def _changes_of(
         return changes
     next_id = 1 if base_snapshot is None else base_snapshot.snapshot_id + 1
     return replace(changes, entries=number_entries(changes.entries, next_id))
+
+
+def _write_compacted_index(
+    table: FileStoreTable,
+    plan: PlannedSnapshot,
+    base_snapshot: Snapshot | None,
+    changes: CommitChanges,
+) -> tuple[IndexManifestEntry, ...]:
+    """Write the index files of a compaction, and return their entries; empty for other commits."""
+    is_compact = plan.commit_kind is CommitKind.COMPACT
+    return compacted_index(table, base_snapshot, changes.entries) if is_compact else ()
 
 
 def _checked_changes(

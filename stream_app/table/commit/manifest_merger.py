@@ -49,7 +49,7 @@ class ManifestMerger:
             return self._merge_in_full(metas, rewritten_names)
         merged_metas: list[ManifestFileMeta] = []
         for group in manifest_groups(
-            metas, target_size=target_size, min_count=options[MANIFEST_MERGE_MIN_COUNT]
+            metas, target_size=target_size, count_min=options[MANIFEST_MERGE_MIN_COUNT]
         ):
             if len(group) == 1:
                 merged_metas.append(group[0])

@@ -51,7 +51,7 @@ def with_sum_record(
     else:
         record = _sum_record_after_commit(base_record, table, snapshot.commit_kind, changes)
     if record is None:  # later snapshots count from this one
-        record = SumRecord(origin=snapshot.snapshot_id, partitions={})
+        record = SumRecord(origin_id=snapshot.snapshot_id, partitions={})
     properties = {**(snapshot.properties or {}), ROW_SUM_PROPERTY: encode_sum_record(record)}
     return replace(snapshot, properties=properties)
 

@@ -66,7 +66,7 @@ class CompactCoordinator(Protocol):
         """The part that decides whether writes wait for compactions."""
         ...
 
-    def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
+    def load(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Read the state of buckets that are about to get new files."""
         ...
 

@@ -58,7 +58,7 @@ def _universal_compaction(options: CoreOptions) -> UniversalCompaction:
 
 def _wrapper(options: CoreOptions) -> Callable[[UniversalCompaction], CompactStrategy] | None:
     """Return what wraps the universal compaction; None if rows are visible without compactions."""
-    if options.producer.by_full_compaction:
+    if options.producer.writes_on_full_compaction:
         return FullAtRestCompaction
     if options.looks_up:
         is_gentle = options[LOOKUP_COMPACT] == "gentle"

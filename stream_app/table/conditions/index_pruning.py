@@ -160,7 +160,7 @@ class _FileIndexTest:
                     self.possible_rows(child, is_negated=is_negated) for child in children
                 ]
                 return _all_of(rows_of_children) if is_negated else _any_of(rows_of_children)
-            case tree.Always(column, truth) if truth == is_negated:
+            case tree.Always(column, is_true) if is_true == is_negated:
                 return BitMap()
             case tree.Always(column):
                 return self._rows_by_indexes(column, IndexComparison.NOT_NULL, ())

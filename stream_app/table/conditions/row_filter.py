@@ -34,13 +34,13 @@ class RowFilter:
 
     Attributes:
         columns: the columns of the expression.
-        buckets: the buckets that can have a matching row; None: any.
+        bucket_pruning: the buckets that can have a matching row; None: any.
         predicate: the parsed condition; None for an Arrow expression, which is opaque.
     """
 
     expression: pc.Expression
     columns: tuple[str, ...]
-    buckets: BucketPruning | None = None
+    bucket_pruning: BucketPruning | None = None
     predicate: Predicate | None = None
 
 
@@ -96,7 +96,9 @@ class BucketPruning:
         """Return whether a row of this entry's bucket can match."""
         count = entry.total_buckets
         # Java's remainder keeps the sign of the hash; its absolute value is the bucket.
-        return count < 1 or any(abs(code) % count == entry.bucket for code in self.key_hashes)
+        return count < 1 or any(
+            abs(key_hash) % count == entry.bucket for key_hash in self.key_hashes
+        )
 
 
 def key_types_predicate(

@@ -34,7 +34,7 @@ class ScanPruning:
 
     stats_filter: StatsFilter | None
     partition_type: RowType
-    buckets: BucketPruning | None
+    bucket_pruning: BucketPruning | None
     has_current_key_types: Callable[[int], bool]
     _partition_matches: dict[bytes, bool] = field(init=False, default_factory=dict)
 
@@ -49,8 +49,8 @@ class ScanPruning:
         """Yield the entries of partitions and buckets that may have a matching row."""
         for entry in entries:
             if self._partition_may_match(entry.partition) and (
-                self.buckets is None
-                or self.buckets.may_hold(entry)
+                self.bucket_pruning is None
+                or self.bucket_pruning.may_hold(entry)
                 or not self.has_current_key_types(entry.file.schema_id)
             ):
                 yield entry
@@ -81,9 +81,9 @@ def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPru
     stats_filter = None
     if set(row_filter.columns) & set(schema.partition_keys):
         stats_filter = StatsFilter(row_filter.expression, schema.fields.project(row_filter.columns))
-    if stats_filter is None and row_filter.buckets is None:
+    if stats_filter is None and row_filter.bucket_pruning is None:
         return None
     has_current_key_types = key_types_predicate(schema, table.known_schemas())
     return ScanPruning(
-        stats_filter, schema.partition_type, row_filter.buckets, has_current_key_types
+        stats_filter, schema.partition_type, row_filter.bucket_pruning, has_current_key_types
     )

@@ -34,7 +34,7 @@ from stream_app.table.follow.stream_scan import StreamScan
 from stream_app.table.upkeep.announcements import is_announced, is_complete, is_rolled_back
 
 FOLLOW_POLL_SECONDS = 0.5
-_ONE_SNAPSHOT = StepLimits(max_snapshots=1)
+_ONE_SNAPSHOT = StepLimits(snapshots_max=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +60,19 @@ class FollowSettings:
 
     Attributes:
         end: the number of the last snapshot to read; None: no end.
-        follow: whether to wait for later snapshots; else the latest snapshot at the start is the
+        follows: whether to wait for later snapshots; else the latest snapshot at the start is the
             last.
         consumer_id: name of the consumer that keeps the progress; None: no progress is kept.
-        ignore_progress: whether to begin at the configured start even if the consumer has progress.
+        ignores_progress: whether to begin at the configured start even if the consumer has
+            progress.
         poll_seconds: the pause between two polls for the next snapshot.
     """
 
     start: StreamStart
     end: int | None = None
-    follow: bool = False
+    follows: bool = False
     consumer_id: str | None = None
-    ignore_progress: bool = False
+    ignores_progress: bool = False
     poll_seconds: float = FOLLOW_POLL_SECONDS
 
     def __post_init__(self) -> None:
@@ -106,7 +107,7 @@ class ChangelogFollow:
         self._written_id: int | None = None
         self._write_time_ms = 0
         self._is_new_consumer = False
-        if not settings.follow:
+        if not settings.follows:
             latest_id = self._table.snapshots.latest_id() or 0
             self._end = latest_id if settings.end is None else min(settings.end, latest_id)
         self._position = self._start_position()
@@ -133,7 +134,7 @@ class ChangelogFollow:
             self._position = step.end
             self._write_progress(step.end)
             if step.end == step.start:
-                if not self._settings.follow or self._is_stopped():
+                if not self._settings.follows or self._is_stopped():
                     return
                 self._table.clock.sleep(self._settings.poll_seconds)
 
@@ -158,7 +159,7 @@ class ChangelogFollow:
 
     def _start_position(self) -> StreamPosition:
         consumer_id = self._settings.consumer_id
-        if consumer_id is not None and not self._settings.ignore_progress:
+        if consumer_id is not None and not self._settings.ignores_progress:
             next_snapshot_id = self._table.consumers.next_snapshot_id(consumer_id)
             self._is_new_consumer = next_snapshot_id is None
             if next_snapshot_id is not None:

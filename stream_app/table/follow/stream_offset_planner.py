@@ -157,10 +157,10 @@ class StreamOffsetPlanner:
 def stream_offset_planner(
     table: FileStoreTable,
     *,
-    max_files: int | None = None,
-    max_bytes: int | None = None,
-    max_rows: int | None = None,
+    files_max: int | None = None,
+    bytes_max: int | None = None,
+    rows_max: int | None = None,
 ) -> StreamOffsetPlanner:
     """Return the planner of a table's stream; see `StepLimits` for the limits."""
-    limits = StepLimits(max_files=max_files, max_bytes=max_bytes, max_rows=max_rows)
+    limits = StepLimits(files_max=files_max, bytes_max=bytes_max, rows_max=rows_max)
     return StreamOffsetPlanner(table, limits)

@@ -43,7 +43,7 @@ from stream_app.planning.read.stream_step import (
     StreamPosition,
     StreamStep,
     follow_up,
-    min_full_level,
+    full_level_min,
 )
 from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.conditions.scan_pruning import scan_pruning
@@ -184,8 +184,8 @@ class StreamScan:
         if snapshot is None:
             return None
         if position.is_full:
-            min_level = min_full_level(self.table.options.producer, self.table.options.num_levels)
-            scan = SplitScan(self.table, self.row_filter, min_level=min_level)
+            level_min = full_level_min(self.table.options.producer, self.table.options.num_levels)
+            scan = SplitScan(self.table, self.row_filter, level_min=level_min)
             row_splits = [
                 _split(split, StreamContent.ROWS, snapshot) for split in scan.splits(snapshot)
             ]
@@ -246,7 +246,7 @@ class StreamScan:
 
     def _newest_full_compaction(self, earliest_id: int, latest_id: int) -> int:
         commit_count = self.table.options[FULL_COMPACTION_DELTA_COMMITS]
-        if self.table.options.producer.by_full_compaction and commit_count is None:
+        if self.table.options.producer.writes_on_full_compaction and commit_count is None:
             commit_count = 1
         for snapshot in self.table.snapshots.backwards(down_to=earliest_id):
             identifier = snapshot.commit_identifier

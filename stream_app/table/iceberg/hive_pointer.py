@@ -65,7 +65,7 @@ _URIS = "hive.metastore.uris"
 _TIMEOUT = {"hive.metastore.client.socket.timeout": "30s"}
 """Hive's own default of ten minutes would hold a commit for so long."""
 _LOCK_TIMEOUT_MS = 30_000
-_LAYOUT = HiveLayout(location_in_properties=False, has_properties=False)
+_LAYOUT = HiveLayout(has_location_in_properties=False, has_properties=False)
 _STORAGE: dict[int, ThriftValue] = {
     StorageField.INPUT_FORMAT: text("org.apache.hadoop.mapred.FileInputFormat"),
     StorageField.OUTPUT_FORMAT: text("org.apache.hadoop.mapred.FileOutputFormat"),

@@ -206,7 +206,7 @@ class IcebergPublisher:
         base = self._published_metadata
         if base is None:  # another writer also publishes
             return
-        snapshots, tags = self._tag_reader.retain(base.snapshots)
+        snapshots, tags = self._tag_reader.retained_snapshots(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
         older_paths = older_files(self.iceberg_files, base, self.table.options, self._catalog)
@@ -238,7 +238,7 @@ class IcebergPublisher:
             self._is_of_table(base_metadata)
             and base_metadata.format_version == self._format_version
             and base_metadata.location == self.table.location
-            and base_metadata.properties.get(_VISIBLE_LEVEL) == str(self._planner.levels.min_level)
+            and base_metadata.properties.get(_VISIBLE_LEVEL) == str(self._planner.levels.level_min)
         )
 
     def _publish_version(
@@ -307,9 +307,9 @@ class IcebergPublisher:
     ) -> IcebergMetadata:
         """Return the metadata of a version that ends with `snapshot`."""
         base, schema = update.base_metadata, self.table.known_schemas()(snapshot.schema_id)
-        snapshots, tags = self._tag_reader.retain([*update.snapshots, snapshot])
+        snapshots, tags = self._tag_reader.retained_snapshots([*update.snapshots, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
-        visible_level = str(self._planner.levels.min_level)
+        visible_level = str(self._planner.levels.level_min)
         return IcebergMetadata(
             version=version,
             format_version=self._format_version,
@@ -357,6 +357,6 @@ def _partition_fields(schema: TableSchema) -> tuple[tuple[str, int], ...]:
 def _merge_limits(options: CoreOptions) -> ManifestMergeLimits:
     return ManifestMergeLimits(
         target_size=options[MANIFEST_TARGET_FILE_SIZE],
-        min_count=options[METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM],
-        max_count=options[METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM],
+        count_min=options[METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM],
+        count_max=options[METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM],
     )

@@ -29,7 +29,7 @@ class TaggedSnapshotReader:
     _snapshot_ids: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)
 
     def read(self) -> dict[str, int]:
-        """Return each tag with the number of its snapshot."""
+        """Return each tag with the id of its snapshot."""
         earlier_ids, self._snapshot_ids = self._snapshot_ids, {}
         for key in self.table.tags.statuses().items():
             snapshot_id = earlier_ids.get(key)
@@ -39,7 +39,7 @@ class TaggedSnapshotReader:
                 self._snapshot_ids[key] = snapshot_id
         return {name: snapshot_id for (name, _), snapshot_id in self._snapshot_ids.items()}
 
-    def retain(
+    def retained_snapshots(
         self, snapshots: Sequence[IcebergSnapshot]
     ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
         """Return the snapshots that Paimon still keeps, always with the last, and their tags."""
@@ -86,10 +86,10 @@ def delete_unnamed_files(
     if base_metadata is None:
         return False
     named_paths = {path for path, _ in metadata.older_files}
-    versions = [path for path, _ in base_metadata.older_files] + [
+    older_paths = [path for path, _ in base_metadata.older_files] + [
         iceberg_files.version_path(base_metadata.version)
     ]
-    iceberg_files.delete(path for path in versions if path not in named_paths)
+    iceberg_files.delete(path for path in older_paths if path not in named_paths)
     lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
     dropped_lists = [
         snapshot.manifest_list

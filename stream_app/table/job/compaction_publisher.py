@@ -107,18 +107,20 @@ class CompactionPublisher:
             self.published_compactions.tally.add_compactions(reports)
             return outcome.snapshot
         latest_snapshot = self.table.snapshots.latest()
-        conflicting = [
+        conflicting_compactions = [
             compaction
             for compaction in compactions
             if not outcome.conflicting_files.isdisjoint(_file_names(compaction))
         ]
-        self.coordinator.discard(conflicting or compactions, latest_snapshot, outcome.conflict)
+        self.coordinator.discard(
+            conflicting_compactions or compactions, latest_snapshot, outcome.conflict
+        )
         remaining_compactions = [
-            compaction for compaction in compactions if compaction not in conflicting
+            compaction for compaction in compactions if compaction not in conflicting_compactions
         ]
         return (
             self.publish(committable, remaining_compactions)
-            if conflicting and remaining_compactions
+            if conflicting_compactions and remaining_compactions
             else None
         )
 

@@ -65,25 +65,25 @@ class IdleSearcher:
             self._gather_start_s = None
         return is_gathered
 
-    def compact_if_due(self, *, at_once: bool) -> None:
+    def compact_if_due(self, *, skips_wait: bool) -> None:
         """Begin the compactions that are due, if it is time to check for them.
 
         Args:
-            at_once: whether to check without regard to the interval.
+            skips_wait: whether to check without regard to the interval.
         """
         coordinator = self.state.coordinator
         now_s = self._now_s()
         if self.state.last_identifier is not None and now_s >= self._next_search_at_s:
             self._search(now_s)
         is_due = now_s - self._checked_at_s >= CHECK_INTERVAL_S
-        if at_once or is_due or coordinator.failures.to_be_retried():
+        if skips_wait or is_due or coordinator.failures.to_be_retried():
             self._checked_at_s = now_s
             coordinator.trigger()
 
     def _search(self, now_s: float) -> None:
         has_loaded = False
         try:
-            has_loaded = self.state.load_waiting()
+            has_loaded = self.state.load_waiting_buckets()
         except (StreamAppError, OSError) as error:  # the next epoch reports the error
             _LOG.debug("no search for rows that wait for a compaction: %s", error)
         self._search_wait_s = (

@@ -114,7 +114,7 @@ class StreamTableCommit:
         self._write_only_bound = WriteOnlyBound(state, is_stopping)
         self._searcher = IdleSearcher(state)
         if state.last_identifier is not None:  # else no compaction could commit yet
-            state.load_waiting()
+            state.load_waiting_buckets()
         self._followed_id: int | None = None
         self.leaves_rows = False
 
@@ -144,19 +144,19 @@ class StreamTableCommit:
         self._followed_id = self.state.commit_history.known_id
         return self.state.constraints.next_sequence_number
 
-    def must_wait_after_trigger(self) -> bool:
-        """Begin due compactions, and return whether `follow_and_wait` would wait for one.
+    def relieve_back_pressure(self) -> bool:
+        """Begin due compactions, and return whether `follow_and_wait` would wait for none.
 
         Raises:
             CompactionError: no job compacts a write-only table.
         """
         if self.table.options[WRITE_ONLY]:
-            return self._write_only_bound.must_wait_after_follow()
+            return self._write_only_bound.follow()
         back_pressure = self.coordinator.back_pressure
         if self.last_identifier is None or not back_pressure.buckets_over_stop_trigger():
-            return False
+            return True
         self.coordinator.trigger()
-        return _is_worth_waiting(self.coordinator)
+        return not _is_worth_waiting(self.coordinator)
 
     def commit_epoch(
         self,
@@ -172,7 +172,7 @@ class StreamTableCommit:
 
         1. Apply other writers' commits, and wait while a bucket has too many sorted runs.
         2. Commit the files. From here on the epoch is committed, even if compactions fail.
-        3. Record the epoch; then publish the finished compactions, and start due ones.
+        3. Record the epoch; then publish the finished compactions, and begin due ones.
         4. Run the compactions for which the table's options make an epoch wait.
 
         Raises:
@@ -231,7 +231,7 @@ class StreamTableCommit:
     def commit_idle(self, wait_s: float = 0.0) -> Snapshot | None:
         """Publish the finished compactions if they have gathered, and begin due ones."""
         snapshot = self.publish_finished() if self._searcher.advance_gathering(wait_s) else None
-        self._searcher.compact_if_due(at_once=snapshot is not None)
+        self._searcher.compact_if_due(skips_wait=snapshot is not None)
         return snapshot
 
     def publish_finished(self) -> Snapshot | None:
@@ -256,7 +256,7 @@ class StreamTableCommit:
         if self.last_identifier is None:
             return
         if expects_no_flush:
-            self.state.load_waiting()
+            self.state.load_waiting_buckets()
         self.leaves_rows, other_commit_counter = False, OtherCommitCounter(self.state)
         self.coordinator.trigger(expects_no_flush=expects_no_flush)
         while _is_worth_waiting(self.coordinator, may_retry=not self.leaves_rows):

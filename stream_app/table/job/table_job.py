@@ -188,7 +188,7 @@ class TableJob:
         stream_commit = self._stream_commit
         return NO_BASIS if stream_commit is None else stream_commit.bucket_state.basis
 
-    def fits_after_follow(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
+    def follow_and_check(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
         """Follow other writers, and return whether written rows fit the latest snapshot.
 
         A table without an index needs no follow.

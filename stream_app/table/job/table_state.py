@@ -92,7 +92,7 @@ class TableState:
 
     def __post_init__(self) -> None:
         self.constraints = WriteConstraints(self.table)
-        self.commit_history = self._read_history()
+        self._load_history()
         table_kind = table_kind_of(self.table.schema)
         self.coordinator = table_kind.make_coordinator(self.table, self.executor)
 
@@ -101,23 +101,23 @@ class TableState:
         """Counts the table's live files and their bytes."""
         return self.constraints.live_counts
 
-    def _read_history(self) -> CommitHistory:
-        """Return the history of this user's commits, based on the latest snapshot.
+    def _load_history(self) -> None:
+        """Load the history and the newest epoch of this user's commits, by the latest snapshot.
 
         The newest epoch must not come from a snapshot above the known one. Otherwise a rollback of
         that snapshot would stay unnoticed, and the epoch would be missing.
         """
         while True:
             latest_snapshot, _ = read_latest_snapshot(self.table, self._read_live_files)
-            commit_history = CommitHistory(self.table, self.commit_user, latest_snapshot)
+            self.commit_history = CommitHistory(self.table, self.commit_user, latest_snapshot)
             if self.last_identifier is not None:
-                return commit_history
-            last_epoch = commit_history.last_epoch()
-            if (self.table.snapshots.latest_id() or 0) == commit_history.known_id:
+                return
+            last_epoch = self.commit_history.last_epoch()
+            if (self.table.snapshots.latest_id() or 0) == self.commit_history.known_id:
                 if last_epoch is not None:
                     self.last_identifier = last_epoch.identifier
                     self.last_source_end = last_epoch.source_end
-                return commit_history
+                return
 
     def is_committed(self, epoch: int) -> bool:
         """Return whether the table already has the epoch, so that the job skips it.
@@ -201,7 +201,7 @@ class TableState:
             try:
                 latest_snapshot = self.follow()
                 wanted_buckets = self._wanted_buckets(latest_snapshot, buckets)
-                self.coordinator.restore(
+                self.coordinator.load(
                     {bucket_id for bucket_id in wanted_buckets if bucket_id.bucket != POSTPONED},
                     latest_snapshot,
                 )
@@ -213,7 +213,7 @@ class TableState:
             else:
                 return
 
-    def load_waiting(self) -> bool:
+    def load_waiting_buckets(self) -> bool:
         """Load the buckets with rows that wait for a compaction.
 
         An epoch may never write to these buckets again.

@@ -45,46 +45,49 @@ class WriteOnlyBound:
         """
         clock = self.state.table.clock
         start_s = clock.steady_seconds()
-        while self.must_wait_after_follow():
+        while not self.follow():
             if self.is_stopping():
                 raise StoppedError("the job is stopping")
             clock.sleep(POLL_S)
         return clock.steady_seconds() - start_s
 
-    def must_wait_after_follow(self) -> bool:
-        """Follow other writers, and return whether a bucket has too many sorted runs even then.
+    def follow(self) -> bool:
+        """Follow other writers if a bucket has too many sorted runs, and warn of many.
+
+        Returns:
+            Whether the table keeps the bound, so that an epoch need not wait.
 
         Raises:
             CompactionError: no job has compacted the table for the timeout.
         """
         options = self.state.table.options
         back_pressure = self.state.coordinator.back_pressure
-        limit = options.write_only_stop_trigger
-        if back_pressure.sorted_run_count_max() > limit:
+        sorted_runs_max = options.write_only_stop_trigger
+        if back_pressure.sorted_run_count_max() > sorted_runs_max:
             self.state.follow()
         sorted_run_count = back_pressure.sorted_run_count_max()
-        if sorted_run_count > limit // 2:
-            self._warn(sorted_run_count, limit)
-        if sorted_run_count <= limit:
+        if sorted_run_count > sorted_runs_max // 2:
+            self._warn(sorted_run_count, sorted_runs_max)
+        if sorted_run_count <= sorted_runs_max:
             self._wait_start_s = None
-            return False
+            return True
         now_s = self.state.table.clock.steady_seconds()
         timeout_s = options[WRITE_ONLY_COMPACTOR_TIMEOUT] / 1000
         if self._wait_start_s is None:
             self._wait_start_s = now_s
         if now_s - max(self._wait_start_s, self.state.compaction_seen_at_s) > timeout_s:
             raise CompactionError(
-                f"a bucket has {sorted_run_count} sorted runs, a write-only job stops at {limit}, "
-                f"and no job has compacted the table for {timeout_s:.0f} s",
+                f"a bucket has {sorted_run_count} sorted runs, a write-only job stops at "
+                f"{sorted_runs_max}, and no job has compacted the table for {timeout_s:.0f} s",
                 where=self.state.table.location,
                 fix="run `stream-app compact TABLE --follow` beside the job, or raise "
                 "'write-only.stop-trigger'",
             )
-        return True
+        return False
 
-    def _warn(self, sorted_run_count: int, limit: int) -> None:
+    def _warn(self, sorted_run_count: int, sorted_runs_max: int) -> None:
         now_s = self.state.table.clock.steady_seconds()
-        is_waiting = sorted_run_count > limit
+        is_waiting = sorted_run_count > sorted_runs_max
         if now_s - self._warned_at_s >= WARNING_EVERY_S or (
             is_waiting and not self._has_warned_of_wait
         ):
@@ -94,5 +97,5 @@ class WriteOnlyBound:
                 "a bucket has %d sorted runs; this job is write-only and %s: does another job "
                 "compact the table?",
                 sorted_run_count,
-                "waits" if is_waiting else f"waits beyond {limit}",
+                "waits" if is_waiting else f"waits beyond {sorted_runs_max}",
             )

@@ -39,8 +39,8 @@ def layer_snapshot(snapshot: Snapshot) -> LayerSnapshot:
 
 
 @dataclass(slots=True)
-class KeySplit:
-    """A split of files' keys by key share. It stores the keys on local disk."""
+class KeysByShare:
+    """The keys of files, by key share, on local disk."""
 
     key_reader: TableKeyReader
     folder: Path
@@ -111,11 +111,11 @@ class KeyIndexBuilder:
         for folder in self.folder.glob(f"{_SCRATCH_PREFIX}*"):  # remains of a killed process
             shutil.rmtree(folder, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_SCRATCH_PREFIX, dir=self.folder) as name:
-            split = KeySplit(self.key_reader, Path(name))
-            map_in_threads(self.threads, split.add, self._files(coded_buckets))
-            split.finish()
+            keys_by_share = KeysByShare(self.key_reader, Path(name))
+            map_in_threads(self.threads, keys_by_share.add, self._files(coded_buckets))
+            keys_by_share.finish()
             for share in missing_shares:
-                self._write_share(split.keys_of(share), share, coded_buckets)
+                self._write_share(keys_by_share.keys_of(share), share, coded_buckets)
 
     def _files(self, coded_buckets: CodedBuckets) -> list[KeyFile]:
         """Return the files to read, without buckets whose files are all older than the TTL."""

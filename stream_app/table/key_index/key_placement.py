@@ -141,7 +141,7 @@ class _RowsToPlace:
     share: int
     rows: pa.RecordBatch
     _partitions: list[bytes] = field(init=False, default_factory=list)
-    _partition_numbers: dict[bytes, int] = field(init=False, default_factory=dict)
+    _partition_indices: dict[bytes, int] = field(init=False, default_factory=dict)
 
     def place(self) -> Iterator[BucketRows]:
         """Yield the rows by partition and bucket, and record their buckets in the index."""
@@ -190,7 +190,7 @@ class _RowsToPlace:
         )
         bucket_codes = self.key_index.find(keys)
         partitions = [
-            self._partition_number(partition) for partition, _ in self.key_index.coded_buckets.ids
+            self._partition_index(partition) for partition, _ in self.key_index.coded_buckets.ids
         ]
         is_stored = bucket_codes >= 0
         partitions_before = np.full(len(bucket_codes), NOWHERE, np.int64)
@@ -211,24 +211,24 @@ class _RowsToPlace:
             return retract_kind_mask(kinds)
         return np.asarray((kinds == int(RowKind.DELETE)) & self.rule.deletes_remove_rows)
 
-    def _partition_number(self, partition: bytes) -> int:
-        if partition not in self._partition_numbers:
-            self._partition_numbers[partition] = len(self._partitions)
+    def _partition_index(self, partition: bytes) -> int:
+        if partition not in self._partition_indices:
+            self._partition_indices[partition] = len(self._partitions)
             self._partitions.append(partition)
-        return self._partition_numbers[partition]
+        return self._partition_indices[partition]
 
     def _named_partitions(self) -> Int64s:
-        """Return the number of the partition that each row names: int64 [n]."""
+        """Return the index of the partition that each row names: int64 [n]."""
         columns = [self.rows.column(name) for name in self.table.schema.partition_keys]
         codes = row_codes(columns, self.rows.num_rows)
         _, first_indices, codes = np.unique(codes, return_index=True, return_inverse=True)
         types = self.table.schema.partition_type.types
         # The loop is over partitions, of which an epoch has few.
-        partition_numbers = [
-            self._partition_number(serialize_arrow_row(columns, types, index))
+        partition_indices = [
+            self._partition_index(serialize_arrow_row(columns, types, index))
             for index in first_indices.tolist()
         ]
-        return np.array(partition_numbers, np.int64)[codes]
+        return np.array(partition_indices, np.int64)[codes]
 
     def _buckets_of_new_keys(self) -> Int64s:
         """Return each partition's bucket for the key share's new keys: int64 [partitions].

@@ -59,14 +59,14 @@ def _bucket_writer(
         layout=layout,
         buffer=SortBufferWriteBuffer(
             layout=layout,
-            memory_limit=options[WRITE_BUFFER_SIZE],
+            bytes_max=options[WRITE_BUFFER_SIZE],
             # A changelog records every change, so the writer must not merge rows of a key in
             # advance.
             chunk_merge=merge_function
             if merge_function.merges_in_parts and not options.flushes_changelog
             else None,
-            spillable=options[WRITE_BUFFER_SPILLABLE],
-            spill_limit=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
+            may_spill=options[WRITE_BUFFER_SPILLABLE],
+            spilled_bytes_max=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
             spill_parent=None,
         ),
         merge_function=merge_function,

@@ -33,7 +33,7 @@ from stream_app.planning.buckets.rescale_plan import PlannedRescale, split_group
 from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
-from stream_app.table.overwrite.bucket_split import BucketSplit
+from stream_app.table.overwrite.bucket_division import BucketDivision
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -159,7 +159,7 @@ class _PartitionRescale:
             if latest_snapshot is None
             else deletion_vectors(self.table, latest_snapshot, buckets)
         )
-        split = BucketSplit(self.table, self.partition, self.bucket_count, vectors)
+        split = BucketDivision(self.table, self.partition, self.bucket_count, vectors)
 
         def key_of(group: Sequence[ManifestEntry]) -> _GroupKey:
             file_vectors = (

@@ -174,13 +174,13 @@ class IncrementalRead:
                 where=self.table.location,
                 fix="use scan mode delta",
             )
-        min_level = int(self.table.skips_level0)
+        level_min = int(self.table.skips_level0)
         pruning = self._pruning()
         start_entries, end_entries = (
             [
                 entry
                 for entry in FileStoreScan(self.table).live(snapshot, pruning=pruning)
-                if entry.file.level >= min_level and entry.bucket != POSTPONED
+                if entry.file.level >= level_min and entry.bucket != POSTPONED
             ]
             for snapshot in (start, end)
         )

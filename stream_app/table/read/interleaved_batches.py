@@ -22,7 +22,7 @@ def interleaved(streams: Iterable[Callable[[], Iterator[_T]]], threads: int) -> 
     """Yield the batches of all streams, of which `threads` are open at a time.
 
     Raises:
-        Exception: the first error of a stream; the other streams are then closed.
+        Exception: the first error of a stream, after the other threads' fetches have ended.
     """
     if threads == 1:
         for stream in streams:

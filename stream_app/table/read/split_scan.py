@@ -55,13 +55,13 @@ class SplitScan:
 
     Attributes:
         row_filter: the condition that a row must fulfil; None: all rows.
-        min_level: the lowest level to read. None: the default of a batch read, which ignores
+        level_min: the lowest level to read. None: the default of a batch read, which ignores
             level 0 if readers need no merge above it.
     """
 
     table: FileStoreTable
     row_filter: RowFilter | None = None
-    min_level: int | None = None
+    level_min: int | None = None
     _unknown_indexes: set[ColumnAndKind] = field(
         init=False, default_factory=set, repr=False, compare=False
     )
@@ -74,13 +74,13 @@ class SplitScan:
         """
         pruning = scan_pruning(self.row_filter, self.table)
         live_entries = FileStoreScan(self.table).live(snapshot, pruning=pruning)
-        min_level = self.min_level
-        if min_level is None:
-            min_level = int(self.table.skips_level0)
+        level_min = self.level_min
+        if level_min is None:
+            level_min = int(self.table.skips_level0)
         live_entries = [
             entry
             for entry in live_entries
-            if entry.file.level >= min_level and entry.bucket != POSTPONED
+            if entry.file.level >= level_min and entry.bucket != POSTPONED
         ]
         if snapshot is None or not live_entries:
             return []

@@ -240,16 +240,16 @@ class SystemRowForm:
     Attributes:
         shows_row_kinds: whether to prepend the column ``rowkind``, and to show deletes that no
             compaction has removed.
-        in_lists: whether each value is a list of one; an update in Paimon's streams has two.
+        shows_lists: whether each value is a list of one; an update in Paimon's streams has two.
         reads_top_level: whether to show only rows that a full compaction has merged, so that the
             read need not merge.
     """
 
     shows_row_kinds: bool = False
-    in_lists: bool = False
+    shows_lists: bool = False
     reads_top_level: bool = False
 
-    def min_level(self, table: FileStoreTable) -> int | None:
+    def level_min(self, table: FileStoreTable) -> int | None:
         """Return the lowest level to read; None: the default of a batch read."""
         if not self.reads_top_level or not table.kind_traits.merges_by_key:
             return None
@@ -261,7 +261,7 @@ class SystemRowForm:
 
     def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in the system table's form."""
-        if not self.in_lists:
+        if not self.shows_lists:
             return rows
         offsets = pa.array(range(rows.num_rows + 1), pa.int32())
         arrays = [
@@ -273,7 +273,7 @@ class SystemRowForm:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _shown_field(self, field: pa.Field) -> pa.Field:
-        if not self.in_lists or field.name == ROW_KIND_NAME:
+        if not self.shows_lists or field.name == ROW_KIND_NAME:
             return field
         return pa.field(field.name, pa.list_(field.type))
 
@@ -281,7 +281,7 @@ class SystemRowForm:
 ROWS = SystemRowForm()
 ROW_FORMS = {
     "audit_log": SystemRowForm(shows_row_kinds=True),
-    "binlog": SystemRowForm(shows_row_kinds=True, in_lists=True),
+    "binlog": SystemRowForm(shows_row_kinds=True, shows_lists=True),
     "ro": SystemRowForm(reads_top_level=True),
 }
 """System tables that show rows, by name."""

@@ -27,13 +27,13 @@ def collect_dropped_files(
     protected_versions: ProtectedVersions,
     cache: NeededFilesCache,
     *,
-    with_flushed: bool = True,
+    includes_flushed: bool = True,
 ) -> None:
     """Collect the data files that a version removed from the table."""
     manifest_cache = collector.manifest_cache
-    manifest_cache.prefetch([snapshot.delta_manifest_list], with_manifests=True)
+    manifest_cache.prefetch([snapshot.delta_manifest_list], includes_manifests=True)
     entries = dropped_files(manifest_cache.entries(snapshot.delta_manifest_list) or ())
-    if not with_flushed:
+    if not includes_flushed:
         entries = without_flushed_files(entries)
     if entries:
         needed_files = protected_versions.files_needed(snapshot.snapshot_id, manifest_cache, cache)
@@ -47,6 +47,6 @@ def collect_changelog_files(
     name = snapshot.changelog_manifest_list
     if name is None or name in protected_versions.others_changelogs:
         return
-    collector.manifest_cache.prefetch([name], with_manifests=True)
+    collector.manifest_cache.prefetch([name], includes_manifests=True)
     collector.add_changelog_files(collector.manifest_cache.added_entries(name))
     collector.add_manifest_list(name, snapshot.changelog_manifest_list_size)

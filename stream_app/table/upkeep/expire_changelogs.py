@@ -90,8 +90,8 @@ class ExpireChangelogs:
             ids,
             config.changelog_retention,
             latest_snapshot_id=self.table.snapshots.latest_id() or ids[-1],
-            older_than_ms=now_ms - config.changelog_retention.time_ms,
-            limit=config.limit,
+            bound_time_ms=now_ms - config.changelog_retention.retained_ms,
+            expired_max=config.expired_max,
             unread_id=unread_id,
             time_of=lambda snapshot_id: commit_time_ms(
                 self.table.changelogs.changelog, snapshot_id
@@ -113,7 +113,7 @@ class ExpireChangelogs:
         protected_versions = protected_versions_of(self.table)
         collector = FileCollector(ManifestCache(self.table))
         start, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
-        tagged_snapshots = protected_versions.of_range(start, end, and_next=True)
+        tagged_snapshots = protected_versions.of_range(start, end, includes_next=True)
         collector.keep_metadata_of([earliest_snapshot, *tagged_snapshots])
         collector.keep_metadata_of(next_changelogs, may_be_gone=True)
         collector.keep_files_of_others(protected_versions, self._cache)

@@ -57,13 +57,13 @@ class PartitionRetention:
     """The retention of partitions, from the table's options.
 
     Attributes:
-        time_ms: the milliseconds for which a partition is kept.
+        retained_ms: the milliseconds for which a partition is kept.
         age_basis: the time from which a partition's age counts.
         partitions_max: the maximum number of partitions that one expiry drops.
         batch_size: the number of partitions that one commit drops; None: all.
     """
 
-    time_ms: int
+    retained_ms: int
     age_basis: AgeBasis
     time_reader: PartitionTimeReader
     partitions_max: int
@@ -97,8 +97,8 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     Raises:
         UsageError: an option has an unknown value.
     """
-    time_ms = options[PARTITION_EXPIRATION_TIME]
-    if time_ms is None:
+    retained_ms = options[PARTITION_EXPIRATION_TIME]
+    if retained_ms is None:
         return None
     strategy = options[PARTITION_EXPIRATION_STRATEGY].lower()
     strategies = [basis.value for basis in AgeBasis]
@@ -108,7 +108,7 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
             fix=f"use one of {', '.join(strategies)}",
         )
     return PartitionRetention(
-        time_ms=time_ms,
+        retained_ms=retained_ms,
         age_basis=AgeBasis(strategy),
         time_reader=partition_time_reader(options),
         partitions_max=options[PARTITION_EXPIRATION_MAX_NUM],
@@ -189,8 +189,10 @@ class ExpirePartitions:
             )
 
     def _partitions_too_old(self, partitions: Sequence[DatedPartition]) -> list[DatedPartition]:
-        before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
-        return expired_partitions(partitions, before_ms=before_ms, limit=len(partitions))
+        bound_time_ms = local_wall_clock_ms(self.table.clock) - self.retention.retained_ms
+        return expired_partitions(
+            partitions, bound_time_ms=bound_time_ms, partitions_max=len(partitions)
+        )
 
     def _with_times(self, live_entries: Iterable[ManifestEntry]) -> list[DatedPartition]:
         entries_by_partition: dict[bytes, list[ManifestEntry]] = {}

@@ -263,8 +263,8 @@ class ExpireSnapshots:
         expire_range = snapshot_range(
             ids,
             config.snapshot_retention,
-            older_than_ms=now_ms - config.snapshot_retention.time_ms,
-            limit=config.limit,
+            bound_time_ms=now_ms - config.snapshot_retention.retained_ms,
+            expired_max=config.expired_max,
             time_of=lambda snapshot_id: commit_time_ms(self.table.snapshots.snapshot, snapshot_id),
         )
         if expire_range.is_empty or not config.consumers_keep_snapshots:
@@ -300,9 +300,13 @@ class ExpireSnapshots:
         # A snapshot's delta names the files that earlier snapshots had and it lacks.
         for snapshot in (*snapshots, survivor):
             if snapshot.snapshot_id > start:
-                with_flushed = not config.is_changelog_longer or config.writes_changelog
+                includes_flushed = not config.is_changelog_longer or config.writes_changelog
                 collect_dropped_files(
-                    collector, snapshot, protected_versions, self._cache, with_flushed=with_flushed
+                    collector,
+                    snapshot,
+                    protected_versions,
+                    self._cache,
+                    includes_flushed=includes_flushed,
                 )
         protected_snapshots = protected_versions.of_range(start, survivor.snapshot_id)
         collector.keep_metadata_of([survivor, *protected_snapshots])
@@ -310,7 +314,7 @@ class ExpireSnapshots:
         # Without changelog files, readers of the changelog use the old snapshots' delta lists.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
         lists = [snapshot.base_manifest_list for snapshot in snapshots]
-        collector.manifest_cache.prefetch([] if keeps_lists else lists, with_manifests=False)
+        collector.manifest_cache.prefetch([] if keeps_lists else lists, includes_manifests=False)
         for snapshot in snapshots:
             if not config.is_changelog_longer:
                 collect_changelog_files(collector, snapshot, protected_versions)

@@ -105,16 +105,16 @@ class ProtectedVersions:
             for needed_files in _files_of_branch(branch, manifest_cache, cache)
         ]
 
-    def of_range(self, start: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
+    def of_range(self, start: int, end: int, *, includes_next: bool = False) -> list[Snapshot]:
         """Return tagged versions that may share metadata with snapshots in [`start`, `end`).
 
         Args:
-            and_next: whether to add the first tag from `end` on. The version at `end` may have lost
-                its metadata, and then its shared files are unknown.
+            includes_next: whether to add the first tag from `end` on. The version at `end` may have
+                lost its metadata, and then its shared files are unknown.
         """
         tagged_ids = tuple(self.tags)
         snapshot_ids = tags_of_range(tagged_ids, start, end)
-        if and_next:
+        if includes_next:
             snapshot_ids += [snapshot_id for snapshot_id in tagged_ids if snapshot_id >= end][:1]
         return [self.tags[snapshot_id] for snapshot_id in snapshot_ids]
 

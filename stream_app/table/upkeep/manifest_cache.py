@@ -40,14 +40,14 @@ class ManifestCache:
     _manifests: dict[str, list[ManifestEntry] | None] = field(init=False, default_factory=dict)
     _indexes: dict[str, list[IndexManifestEntry] | None] = field(init=False, default_factory=dict)
 
-    def prefetch(self, lists: Iterable[str | None], *, with_manifests: bool) -> None:
+    def prefetch(self, lists: Iterable[str | None], *, includes_manifests: bool) -> None:
         """Read lists, and the manifests that they name, in parallel."""
         names = [name for name in dict.fromkeys(lists) if name]
         unread_names = [name for name in names if name not in self._lists]
         threads = thread_count(self.table)
         meta_lists = map_in_threads(threads, self._read_list, unread_names)
         self._lists.update(zip(unread_names, meta_lists, strict=True))
-        if with_manifests:
+        if includes_manifests:
             metas = {meta.file_name: meta for name in names for meta in self._lists[name] or ()}
             unread_metas = [meta for name, meta in metas.items() if name not in self._manifests]
             entry_lists = map_in_threads(threads, self._read_manifest, unread_metas)
@@ -112,7 +112,7 @@ class ManifestCache:
         return frozenset(file_key(entry) for entry in entries if entry.kind is FileKind.ADD)
 
     def _entries_of(self, lists: Iterable[str], *, may_be_gone: bool) -> list[ManifestEntry]:
-        self.prefetch(lists, with_manifests=True)
+        self.prefetch(lists, includes_manifests=True)
         entries: list[ManifestEntry] = []
         for name in lists:
             listed_entries = self.entries(name)

@@ -6,7 +6,7 @@ long-lived changelogs, of the table and its branches. If a version cannot be rea
 nothing is deleted, because its files cannot be determined.
 
 No version names a writer's files until they are committed. Only their age protects them, so
-`cutoff_ms` computes it conservatively. The search ignores folders that are not Paimon's, and
+`cutoff_time_ms` computes it conservatively. The search ignores folders that are not Paimon's, and
 files outside of the table's folder except Iceberg's metadata (`iceberg_orphans`).
 
 Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
@@ -84,7 +84,7 @@ def may_be_cleaned(folder: str, name: str) -> bool:
 
 
 def orphans(
-    candidates: Iterable[OrphanCandidate], used_names: Collection[str], older_than_ms: int
+    candidates: Iterable[OrphanCandidate], used_names: Collection[str], bound_time_ms: int
 ) -> list[OrphanCandidate]:
     """Return the candidates that were written before a time and whose name is unused, by path.
 
@@ -93,13 +93,13 @@ def orphans(
     removable = [
         candidate
         for candidate in candidates
-        if candidate.modification_time_ms < older_than_ms and candidate.name not in used_names
+        if candidate.modification_time_ms < bound_time_ms and candidate.name not in used_names
     ]
     return sorted(removable, key=lambda candidate: candidate.path)
 
 
 def emptied_folders(
-    folders: Mapping[str, int], used_folders: Collection[str], older_than_ms: int
+    folders: Mapping[str, int], used_folders: Collection[str], bound_time_ms: int
 ) -> list[str]:
     """Return the folders that become empty, the inner ones first.
 
@@ -113,7 +113,7 @@ def emptied_folders(
     kept_folders = set(used_folders)
     empty_folders = []
     for folder in reversed(list(folders)):
-        if folder in kept_folders or folders[folder] >= older_than_ms:
+        if folder in kept_folders or folders[folder] >= bound_time_ms:
             kept_folders.add(folder.rpartition("/")[0])
         else:
             empty_folders.append(folder)
@@ -134,7 +134,7 @@ class OrphanPlan:
     version_count: int
 
 
-def cutoff_ms(table: FileStoreTable, age_ms: int) -> int:
+def cutoff_time_ms(table: FileStoreTable, age_ms: int) -> int:
     """Return the time before which files have an age, by the local clock and the file system's.
 
     The slower clock decides. A fast clock would make the fresh files of a running writer look old.
@@ -159,7 +159,7 @@ def cutoff_ms(table: FileStoreTable, age_ms: int) -> int:
     return min(local_time_ms, store_time_ms) - age_ms
 
 
-def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
+def plan_orphans(table: FileStoreTable, bound_time_ms: int) -> OrphanPlan:
     """Return the files written before a time (ms since 1970 in UTC) that no version names.
 
     Raises:
@@ -185,11 +185,11 @@ def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
     version_count = 0
     for root in roots:
         for version in versions_below(table.file_io, root):
-            name_collector.add(version, of_branch=root != table.location)
+            name_collector.add(version, is_of_branch=root != table.location)
             version_count += 1
     if iceberg is not None:
         name_collector.names |= iceberg.used_names({candidate.name for candidate in iceberg_files})
-    removable = orphans(candidates, name_collector.names, older_than_ms)
+    removable = orphans(candidates, name_collector.names, bound_time_ms)
     removable_paths = {file.path for file in removable}
     used_folders = {
         candidate.path.rpartition("/")[0]
@@ -198,7 +198,7 @@ def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
     }
     return OrphanPlan(
         files=tuple(removable),
-        folders=tuple(emptied_folders(change_times, used_folders, older_than_ms)),
+        folders=tuple(emptied_folders(change_times, used_folders, bound_time_ms)),
         version_count=version_count,
     )
 
@@ -224,14 +224,14 @@ class _UsedNameCollector:
         self._table = table
         self._restored_snapshot = snapshot_restored_from_tag(named_versions(table))
 
-    def add(self, version: NamedVersion, *, of_branch: bool) -> None:
+    def add(self, version: NamedVersion, *, is_of_branch: bool) -> None:
         """Add all names that a version uses, unless the version has expired meanwhile.
 
         Args:
-            of_branch: whether the version is a branch's, and not the main branch's.
+            is_of_branch: whether the version is a branch's, and not the main branch's.
         """
         try:
-            self._add_version(version, of_branch=of_branch)
+            self._add_version(version, is_of_branch=is_of_branch)
         except CorruptFileError as error:
             if not self._table.file_io.exists(version.path):
                 return
@@ -244,7 +244,7 @@ class _UsedNameCollector:
                 "back or delete the tag",
             ) from error
 
-    def _add_version(self, version: NamedVersion, *, of_branch: bool) -> None:
+    def _add_version(self, version: NamedVersion, *, is_of_branch: bool) -> None:
         snapshot = version.snapshot
         if snapshot is None:
             raise CorruptFileError(version.problem, where=version.path)
@@ -252,7 +252,7 @@ class _UsedNameCollector:
         # expiry of the main table also deletes changelogs that a branch began with.
         is_partial = version.kind is VersionKind.CHANGELOG
         may_lack_changelog = (
-            version.kind is VersionKind.TAG or of_branch or snapshot == self._restored_snapshot
+            version.kind is VersionKind.TAG or is_of_branch or snapshot == self._restored_snapshot
         )
         self._add_list(snapshot.base_manifest_list, may_be_gone=is_partial)
         self._add_list(snapshot.delta_manifest_list, may_be_gone=is_partial)

@@ -350,7 +350,7 @@ def _collect_added_files(
     protected_versions: ProtectedVersions,
     needed_files: list[Collection[FileKey]],
 ) -> None:
-    collector.manifest_cache.prefetch([snapshot.delta_manifest_list], with_manifests=True)
+    collector.manifest_cache.prefetch([snapshot.delta_manifest_list], includes_manifests=True)
     added_entries = [
         entry
         for entry in collector.manifest_cache.entries(snapshot.delta_manifest_list) or ()

@@ -30,8 +30,8 @@ from stream_app.planning.upkeep.tag_creation import (
     due_tags,
     due_time_ms,
     expired_tags,
-    first_snapshot,
     lacks_snapshot,
+    next_to_examine,
     surplus_tags,
 )
 from stream_app.table.commit.commit_history import CommitHistory
@@ -88,7 +88,7 @@ class TagUpkeep:
         if not self._is_due_known or (
             self._due_time_ms is not None and now_ms >= self._due_time_ms
         ):
-            self._next_period(rules)
+            self._schedule_next_period(rules)
         return self._due_time_ms is not None and now_ms >= self._due_time_ms
 
     def run(self, *, makes_snapshots: bool = False) -> TagUpkeepReport:
@@ -141,7 +141,7 @@ class TagUpkeep:
 
     def _lacks_snapshot(self, rules: TagRules) -> bool:
         now_ms = process_time_ms(self.table)
-        first_id, next_start_ms = self._next_period(rules)
+        first_id, next_start_ms = self._schedule_next_period(rules)
         latest_snapshot = self.table.snapshots.latest()
         if now_ms is None or latest_snapshot is None:
             return False
@@ -151,16 +151,21 @@ class TagUpkeep:
         latest_snapshot_time = snapshot_time(self.table, latest_snapshot) if is_untagged else None
         return lacks_snapshot(rules, next_start_ms, latest_snapshot_time, now_ms)
 
-    def _next_period(self, rules: TagRules) -> tuple[int, int | None]:
-        """Return the number of the next snapshot to examine, and the start of the next period."""
-        first_id, next_start_ms = first_snapshot(rules, self._newest_automatic_tags(rules))
+    def _schedule_next_period(self, rules: TagRules) -> tuple[int, int | None]:
+        """Find the next period, and note when its tag is due.
+
+        Returns:
+            The id of the next snapshot to examine, and the start of the next period.
+        """
+        tag = self._newest_automatic_tag(rules)
+        first_id, next_start_ms = next_to_examine(rules, [] if tag is None else [tag])
         self._is_due_known = True
         self._due_time_ms = due_time_ms(rules, next_start_ms)
         return first_id, next_start_ms
 
     def _create(self, rules: TagRules) -> tuple[str, ...]:
         """Create the tags of the periods that have ended, and return their names."""
-        first_id, next_start_ms = self._next_period(rules)
+        first_id, next_start_ms = self._schedule_next_period(rules)
         snapshots = self._snapshots(max(first_id, self._examined_id + 1))
         snapshot_times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]
         is_untimed = bool(snapshot_times) and all(time.time_ms is None for time in snapshot_times)
@@ -195,19 +200,18 @@ class TagUpkeep:
             )
         return tuple(created_names)
 
-    def _newest_automatic_tags(self, rules: TagRules) -> list[Tag]:
-        """Return the newest automatic tag, which records the progress, or no tag."""
+    def _newest_automatic_tag(self, rules: TagRules) -> Tag | None:
+        """Return the newest automatic tag, which records the progress; None without one."""
         manager = self.table.tags
         dated_names = [
             (start_ms, name)
             for name in manager.names()
             if (start_ms := rules.period_rule.start_ms(name)) is not None
         ]
-        tag = manager.tag(max(dated_names)[1]) if dated_names else None
-        return [] if tag is None else [tag]
+        return manager.tag(max(dated_names)[1]) if dated_names else None
 
     def _snapshots(self, first_id: int) -> Sequence[Snapshot]:
-        """Return the existing snapshots from a number on, ascending."""
+        """Return the existing snapshots from an id on, ascending."""
         snapshots = self.table.snapshots
         newest_first = list(snapshots.backwards(down_to=first_id))
         return newest_first[::-1]

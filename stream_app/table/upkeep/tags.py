@@ -249,7 +249,7 @@ def add_live_files(
 ) -> None:
     """Add the data files of a version to delete, unless they are needed."""
     lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-    collector.manifest_cache.prefetch(lists, with_manifests=True)
+    collector.manifest_cache.prefetch(lists, includes_manifests=True)
     entries = [entry for name in lists for entry in collector.manifest_cache.entries(name) or ()]
     collector.add_data_files(unprotected_entries(live_entries(entries), needed_files))
 

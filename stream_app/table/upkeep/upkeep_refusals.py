@@ -1,7 +1,7 @@
 """Refuses tables whose versions stream_app cannot delete or tag safely.
 
 The upkeep verbs call these checks before they plan anything. The checks are weaker than those for
-writing (`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must
+writing (`opening.require_writable`) or reading (`read_refusals`). To delete a file, a command must
 locate it, but need not read its rows. So the checks accept unsupported merge engines, file formats
 and bucket functions. They refuse an unknown option, because with it other readers may need files
 that an expiry deletes.

@@ -24,4 +24,4 @@ def base_sum_record(table: FileStoreTable, base_snapshot: Snapshot | None) -> Su
     if record is not None and base_snapshot.schema_id != table.schema.schema_id:
         older_schema = table.schemas.schema(base_snapshot.schema_id)
         record = record if have_same_texts(older_schema, table.schema) else None
-    return record or SumRecord(origin=base_snapshot.snapshot_id, partitions={})
+    return record or SumRecord(origin_id=base_snapshot.snapshot_id, partitions={})

@@ -80,7 +80,7 @@ def index_changes(
                 moved_vectors[name] = vector
     changes = [rewrite.entry.as_delete() for rewrite in plan]
     vectors = moved_vectors | changed_vectors
-    return changes + files.write(*bucket_id, vectors, in_one_file=table.kind_traits.has_buckets)
+    return changes + files.write(*bucket_id, vectors, shares_file=table.kind_traits.has_buckets)
 
 
 def new_index_manifest(

@@ -9,7 +9,7 @@ from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.compact.waiting_rows import (
     Visibility,
-    rows_to_report,
+    reported_row_count,
     waiting_buckets,
     waiting_fix,
     waiting_text,
@@ -24,12 +24,12 @@ def waiting_line(table: FileStoreTable, snapshot: Snapshot | None) -> str:
     Args:
         snapshot: the command's snapshot; None if it committed nothing.
     """
-    row_count = rows_that_wait(table, snapshot, counts_newest_epoch=True)
+    row_count = count_waiting_rows(table, snapshot, counts_newest_epoch=True)
     fix = waiting_fix(is_write_only=table.options[WRITE_ONLY])
     return f"{waiting_text(row_count)}: {fix}" if row_count else ""
 
 
-def rows_that_wait(
+def count_waiting_rows(
     table: FileStoreTable,
     snapshot: Snapshot | None,
     live_entries: Sequence[ManifestEntry] | None = None,
@@ -56,7 +56,7 @@ def rows_that_wait(
         live_entries = FileStoreScan(table).live(snapshot)
     row_count = sum(waiting_buckets(live_entries, visibility, table.options.num_levels).values())
     is_epoch = snapshot.commit_kind is CommitKind.APPEND and not counts_newest_epoch
-    return rows_to_report(
+    return reported_row_count(
         row_count,
         newest_count=max(0, snapshot.delta_record_count or 0) if is_epoch else 0,
         age_s=(table.clock.now_ms() - snapshot.time_ms) / 1000,
@@ -70,6 +70,6 @@ def latest_snapshot_at_rest(table: FileStoreTable) -> Snapshot | None:
         CorruptFileError: a manifest is missing or damaged.
     """
     for snapshot in table.snapshots.backwards():
-        if not rows_that_wait(table, snapshot, counts_newest_epoch=True):
+        if not count_waiting_rows(table, snapshot, counts_newest_epoch=True):
             return snapshot
     return None

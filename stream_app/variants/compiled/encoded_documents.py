@@ -38,8 +38,8 @@ def encode_documents(texts: pa.Array) -> Iterator[EncodedPart]:
     """
     row_index, offsets = 0, offsets_of(texts)
     while row_index < len(texts):
-        limit = offsets[row_index] + _PART_BYTES
-        end = max(int(np.searchsorted(offsets, limit, side="right")) - 1, row_index + 1)
+        byte_offset_max = offsets[row_index] + _PART_BYTES
+        end = max(int(np.searchsorted(offsets, byte_offset_max, side="right")) - 1, row_index + 1)
         yield _encode_part(texts.slice(row_index, end - row_index))
         row_index = end
 
@@ -53,7 +53,7 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     # A comma follows each text, because a text may be a number, which has no closing sign.
     data, offsets = own_bytes(pc.binary_join_element_wise(column, ",", ""))
     texts = np.concatenate([data, _TEXT_END])
-    positions = offsets + texts.ctypes.data
+    text_addresses = offsets + texts.ctypes.data
     count, size = len(column), len(data)
     longest = int(np.diff(offsets).max())
     rows = longest // 2 + VARIANT_NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
@@ -68,7 +68,7 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     sizes = np.zeros((2, count), np.int64)
     addresses = [int(array.ctypes.data) for array in memory]
     starts = _encode_texts(
-        positions,
+        text_addresses,
         sizes,
         (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
         NodeBuffers._make(
@@ -91,7 +91,7 @@ def _encode_part(column: pa.Array) -> EncodedPart:
 
 @compiled
 def _encode_texts(
-    positions: Int64s,
+    text_addresses: Int64s,
     sizes: Int64s,
     ends: tuple[int, int],
     nodes: NodeBuffers,
@@ -101,11 +101,12 @@ def _encode_texts(
     """Encode texts from the last to the first; return where both outputs begin.
 
     Args:
-        positions: int64 [n + 1]; where each text begins, one byte after the previous text's end.
+        text_addresses: int64 [n + 1]; the address at which each text begins, one byte after the
+            previous text's end.
     """
     cursor, names = ends
-    for row_index in range(len(positions) - 2, -1, -1):
-        count = list_nodes(positions[row_index], positions[row_index + 1] - 1, nodes)
+    for row_index in range(len(text_addresses) - 2, -1, -1):
+        count = list_nodes(text_addresses[row_index], text_addresses[row_index + 1] - 1, nodes)
         if count < 0:
             continue
         member_count = number_members(count, nodes, buffers)

@@ -1,4 +1,4 @@
-"""The REST catalog sends these changes and reads its configuration in this way, as text.
+"""Compares the requests and the configuration of the REST catalog's client, as text.
 
 * ``changes``: each line is a change, as the arguments of ``stream-app alter``. The output is the
   JSON of Paimon's REST API.

@@ -92,7 +92,7 @@ class _Tables:
             sequence_fields=sequence, ignores_deletes=ignores, restored_columns=restored
         )
         message_format = a_format(
-            columns, keys, options=args, keep_update_before=keep, traits=traits
+            columns, keys, options=args, keeps_update_before=keep, traits=traits
         )
         if keys:
             return message_format

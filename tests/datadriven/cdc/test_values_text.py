@@ -1,4 +1,4 @@
-"""Every literal that a format sends into every type of column: the value itself, or a bad record.
+"""Decodes every literal of a format into every type of column: a value, or a bad record.
 
 ``values format=NAME``: each line of the input is a literal. ``types=…`` lists the types of columns,
 separated by ``;``. ``!ENCODING`` follows a type whose encoding an option sets. ``schema=`` has the

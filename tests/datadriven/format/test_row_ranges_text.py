@@ -29,7 +29,7 @@ def ranges_in(text: str) -> list[RowRange]:
     return [RowRange(int(start), int(end)) for start, end in pairs]
 
 
-def shown(ranges: list[RowRange]) -> str:
+def ranges_text(ranges: list[RowRange]) -> str:
     return " ".join(f"{start}-{end}" for start, end in ranges) or "none"
 
 
@@ -44,11 +44,11 @@ def parts(case: Case) -> str:
 
 def ranges(case: Case) -> str:
     wanted = [word == "+" for word in case.args["wanted"]]
-    return shown(ranges_of(numbers_in(case.args["parts"]), int(case.args["rows"]), wanted))
+    return ranges_text(ranges_of(numbers_in(case.args["parts"]), int(case.args["rows"]), wanted))
 
 
 def of_rows(case: Case) -> str:
-    return shown(ranges_of_rows(numbers_in(case.args["rows"]), int(case.args["gap"])))
+    return ranges_text(ranges_of_rows(numbers_in(case.args["rows"]), int(case.args["gap"])))
 
 
 def pages(case: Case) -> str:
@@ -62,7 +62,7 @@ def pages(case: Case) -> str:
 
 def cut(case: Case) -> str:
     wanted = ranges_in(case.args["ranges"])
-    return "\n".join(map(shown, windows(wanted, int(case.args["most"]))))
+    return "\n".join(map(ranges_text, windows(wanted, int(case.args["most"]))))
 
 
 def test_ranges_of_rows_are_cut_at_pages() -> None:

@@ -109,9 +109,9 @@ def first(case: Case) -> str:
 def epoch(case: Case) -> str:
     """Lines PLACE START NEWEST, - where there is none; argument limit=N."""
     start, newest = _columns(case)
-    limit = case.args.get("limit")
+    messages_max_text = case.args.get("limit")
     lines = [f"lost: {loss}" for loss in vanished_partitions(start, newest)]
-    end = next_end(start, newest, int(limit) if limit else None)
+    end = next_end(start, newest, int(messages_max_text) if messages_max_text else None)
     return "\n".join([*lines, offsets_text(end), *map(_short, ranges_between(start, end))])
 
 

@@ -345,7 +345,7 @@ class Bucket:
         self.manager.forget_begun_compaction()
 
     def restore(self, case: Case) -> None:
-        self.manager.restore(
+        self.manager.replace_levels(
             Levels(self.files(case), num_levels=int(case.args["count"]), key_of=int_key_of), None
         )
 

@@ -82,7 +82,7 @@ class HistoryInMemory:
         newest = order[last]
         is_kept = np.isin(rows.column(VALUE_KIND).to_numpy()[newest], [0, 2])
         self.rows = rows_at(rows, newest[is_kept])
-        shown = [_shown(row) for row in written.to_pylist()]
+        shown = [_row_text(row) for row in written.to_pylist()]
         if outcome.refused_messages is not None:
             shown += [
                 f"refused: {reason}"
@@ -118,7 +118,7 @@ class HistoryInMemory:
         return rows_at(window.batch, window.order)
 
 
-def _shown(row: dict[str, Any]) -> str:
+def _row_text(row: dict[str, Any]) -> str:
     kind = RowKind(row[VALUE_KIND]).short
     valid_to = "now" if row["valid_to"] is None else row["valid_to"]
     assert row["is_current"] is (row["valid_to"] is None)
@@ -139,7 +139,7 @@ def test_changes_become_versions() -> None:
             case "write":
                 return table.write(case.input_lines)
             case "table":
-                shown = [_shown(row) for row in table.rows.to_pylist()]
+                shown = [_row_text(row) for row in table.rows.to_pylist()]
                 return "\n".join(shown) or "no rows"
         raise AssertionError(case.command)
 

@@ -90,9 +90,9 @@ def compact(case: Case) -> str:
         ),
     )
     texts = [f"data: {shown(table, change.added_files)}"]
-    if change.changelog:
-        texts.append(f"changelog: {shown(table, change.changelog)}")
-    for entry in change.written_index:
+    if change.changelog_files:
+        texts.append(f"changelog: {shown(table, change.changelog_files)}")
+    for entry in change.written_index_entries:
         for name, vector in table.deletion_vector_files.read(entry).items():
             [level] = [file.level for file in above if file.file_name == name]
             texts.append(f"deleted: rows {vector.positions().tolist()} of level {level}")

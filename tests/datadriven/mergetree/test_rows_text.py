@@ -71,10 +71,10 @@ def show_row(row: dict[str, Any]) -> str:
 def merge(case: Case) -> str:
     fields = tuple(name for name in case.args.get("sequence-field", "").split(",") if name)
     layout = a_layout(
-        COLUMNS, "k", sequence_fields=fields, sequence_descending="descending" in case.args
+        COLUMNS, "k", sequence_fields=fields, is_sequence_descending="descending" in case.args
     )
     batch = batch_of(list(case.input_lines), layout)
-    engine = Deduplicate(ignore_delete="ignore-delete" in case.args)
+    engine = Deduplicate(ignores_deletes="ignore-delete" in case.args)
     window = sorted_window(batch, layout)
     merged = engine.merge(window, layout)
     # The same rows in order already must come out the same.
@@ -122,7 +122,7 @@ def compact(case: Case) -> str:
         request=request,
         rewriter=telling(case, merging, request, above),
         key_of=files.key_of,
-        min_file_size=int(case.args["min-size"]),
+        file_size_min=int(case.args["min-size"]),
         must_rewrite=lambda file: file.file_name in case.args.get("stale", "").split(","),
     )
     result = task.run()

@@ -1,4 +1,4 @@
-"""Whole databases through one job: what a table of the warehouse must be in the end."""
+"""One job brings whole databases into a warehouse, whose tables equal the source's in the end."""
 
 from __future__ import annotations
 

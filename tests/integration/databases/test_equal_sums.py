@@ -34,7 +34,7 @@ def compared_kinds(left_out: tuple[str, ...]) -> dict[str, Kind]:
     return {f"c{index}": KINDS[name] for index, name in enumerate(KINDS) if name not in left_out}
 
 
-def stored(value: Any, lake_type: str) -> Any:
+def stored_value(value: Any, lake_type: str) -> Any:
     """A value of a driver as the table has it."""
     if isinstance(value, dt.time):
         seconds = value.hour * 3600 + value.minute * 60 + value.second
@@ -74,7 +74,10 @@ def copy_table(
         (kind.postgres_select if is_postgres else "{}").format(name) for name, kind in kinds.items()
     )
     rows: list[Change] = [
-        ("+I", {"k": k, **{n: stored(v, lake[n]) for n, v in zip(kinds, values, strict=True)}})
+        (
+            "+I",
+            {"k": k, **{n: stored_value(v, lake[n]) for n, v in zip(kinds, values, strict=True)}},
+        )
         for k, *values in database.query(f"select k, {select} from t")
     ]
     table.commit(*rows)

@@ -1,4 +1,4 @@
-"""Values of types that databases write in their own way: a first load's equal later changes'."""
+"""A first load stores the values of databases' own types as a later change stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debezium reads a table again by a signal, while the table changes: the warehouse equals it."""
+"""A signal makes Debezium read a changing table again, and the warehouse equals the table."""
 
 from __future__ import annotations
 

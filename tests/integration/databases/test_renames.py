@@ -1,4 +1,4 @@
-"""Renames of a real MariaDB: its own, and those of gh-ost and pt-online-schema-change.
+"""A job follows renames in a real MariaDB: by SQL, by gh-ost and by pt-online-schema-change.
 
 The tools themselves are not here. Their statements are, in their order, with changes of rows
 between them: what the log and Debezium tell of a run is the same.

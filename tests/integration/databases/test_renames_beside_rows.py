@@ -1,4 +1,4 @@
-"""Canal and Maxwell tell statements beside the rows: a whole job follows their renames."""
+"""A whole job follows the renames whose statements Canal and Maxwell send beside the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bank: money moves between two tables, and no database snapshot may show it on its way."""
+"""No database snapshot shows an incomplete transfer of money between two tables of a bank."""
 
 from __future__ import annotations
 

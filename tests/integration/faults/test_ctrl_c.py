@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.jobs.ingest_process import ROOT, job_conf
-from tests.support.jobs.interrupted_command import interrupted, processes_about
+from tests.support.jobs.interrupted_command import interrupt, processes_about
 from tests.support.tables.small_table import small_table
 
 COMMAND = (sys.executable, "-P", "-m", "stream_app")
@@ -49,7 +49,7 @@ def spark_log(folder: Path) -> dict[str, str]:
 )
 def test_ctrl_c_ends_a_job_in_each_phase(tmp_path: Path, when: str | None, after_s: float) -> None:
     command = a_job(tmp_path, 200)
-    result = interrupted(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
+    result = interrupt(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
     result.check()
     assert "WARN" not in result.output.replace(f"WARNING {ENDED}", "")
     if when is not None:
@@ -66,7 +66,7 @@ def test_ctrl_c_ends_a_job_in_each_phase(tmp_path: Path, when: str | None, after
 def test_a_job_in_the_middle_of_a_long_epoch(tmp_path: Path) -> None:
     """The interrupt cuts the epoch off, and the next start does it again."""
     command = a_job(tmp_path, 400_000)
-    result = interrupted(command, tmp_path, when="writing ", after_s=3, environ=spark_log(tmp_path))
+    result = interrupt(command, tmp_path, when="writing ", after_s=3, environ=spark_log(tmp_path))
     result.check()
     assert (result.code == 130) == (ENDED in result.output)
     assert processes_about(tmp_path) == []
@@ -82,7 +82,7 @@ def test_a_compaction_that_follows(tmp_path: Path, when: str, after_s: float) ->
     table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     table.commit(("+I", {"k": 1, "v": "a"}))
     command = (*COMMAND, "compact", table.path, "--follow")
-    result = interrupted(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
+    result = interrupt(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
     result.check()
     assert processes_about(tmp_path) == []
 
@@ -100,7 +100,7 @@ def large_table(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_ctrl_c_ends_a_reader(large_table: str, tmp_path: Path, verb: str, after_s: float) -> None:
     name, *more = verb.split()
     command = (*COMMAND, name, large_table, *more)
-    interrupted(command, tmp_path, after_s=after_s, may_end=name == "read").check()
+    interrupt(command, tmp_path, after_s=after_s, may_end=name == "read").check()
 
 
 @pytest.mark.kafka
@@ -115,7 +115,7 @@ def test_ctrl_c_ends_a_reader(large_table: str, tmp_path: Path, verb: str, after
 )
 def test_ctrl_c_ends_the_demo_with_its_processes(tmp_path: Path, when: str, after_s: float) -> None:
     command = (sys.executable, "-P", "-m", "stream_app", "demo", "--records", "20000")
-    result = interrupted(command, tmp_path, when=when, after_s=after_s)
+    result = interrupt(command, tmp_path, when=when, after_s=after_s)
     result.check()
     assert result.code == 130
     assert processes_about(tmp_path) == [], "neither broker nor job continues"
@@ -128,7 +128,7 @@ def test_ctrl_c_ends_the_setup_of_the_environment(
 ) -> None:
     """The next start finds the mark, and makes the half-made environment again."""
     environ = {"STREAM_APP_VENV": str(tmp_path / "venv"), "PIP_NO_CACHE_DIR": "1"}
-    result = interrupted(
+    result = interrupt(
         (ROOT / "run.sh", "demo"), tmp_path, when=when, after_s=after_s, environ=environ
     )
     result.check()

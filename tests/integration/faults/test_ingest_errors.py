@@ -216,7 +216,7 @@ def test_a_truncate_and_too_many_bad_records(harness: JobHarness) -> None:
     harness.send(topic, [NO_JSON, (b"\xff", b"\xfe"), change(4, "d")])
     ignore = "source.debezium.truncate=ignore"
     error = harness.fails(ignore)
-    assert error.startswith("2 records could not be decoded, 0 are allowed\n")
+    assert error.startswith("2 records could not be stored, 0 are allowed\n")
     assert f"  where: topic {topic}, partition 0, offset 4: " in error
     assert f"; topic {topic}, partition 0, offset 5: " in error
     assert "\n  to fix: raise stream.max-bad-records" in error
@@ -225,7 +225,7 @@ def test_a_truncate_and_too_many_bad_records(harness: JobHarness) -> None:
 
     quarantine = f"stream.quarantine={harness.folder}/quarantine"
     error = harness.fails(ignore, quarantine, "stream.max-bad-records=1")
-    assert error.startswith("2 records could not be decoded, 1 are allowed\n")
+    assert error.startswith("2 records could not be stored, 1 are allowed\n")
     assert f"all of this epoch are in {harness.folder}/quarantine/epoch-2.jsonl" in error
 
     harness.run(ignore, quarantine, "stream.max-bad-records=2")

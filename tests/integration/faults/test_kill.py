@@ -1,4 +1,4 @@
-"""The driver is killed at random moments, again and again; nothing is lost and nothing is twice."""
+"""A driver that is killed at random moments loses no change and writes none twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job is killed between an epoch's APPEND and its COMPACT, and no further message comes.
+"""A job is killed between an epoch's APPEND and its COMPACT, and gets no further message.
 
 Until the next run readers of such a table lack rows, or followers of its changelog changes: all
 tools tell how many. The next run, which reads no message, ends when nobody lacks any.

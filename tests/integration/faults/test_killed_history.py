@@ -1,4 +1,4 @@
-"""Every version of a row, through the whole job and a kill; read by Paimon's Java."""
+"""A whole job keeps every version of a row, also when it is killed; Paimon's Java reads them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def millis(text: str) -> int:
     return round(datetime.fromisoformat(text).timestamp() * 1000) - START_MS
 
 
-def shown(rows: Sequence[dict[str, Any]]) -> list[Version]:
+def versions_of_rows(rows: Sequence[dict[str, Any]]) -> list[Version]:
     """The table's rows as the judge has them."""
     versions = []
     for row in rows:
@@ -86,7 +86,7 @@ def test_a_killed_job_leaves_the_versions_of_auto_cdc(harness: JobHarness, seed:
     events += more
 
     rows = harness.java.read(harness.table)
-    assert shown(rows) == versions_of(events)
+    assert versions_of_rows(rows) == versions_of(events)
     # The changelog is exact: each row before is the one that was there.
     followed: dict[tuple[int, Any], dict[str, Any]] = {}
     for plan in harness.java.changelog(harness.table):

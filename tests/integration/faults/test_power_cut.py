@@ -1,4 +1,4 @@
-"""Real jobs beside files of Spark's checkpoint that a power cut has left empty."""
+"""Real jobs meet files of Spark's checkpoint that a power cut has left empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A running job survives, or ends cleanly, when a worker, the broker or a right to write goes.
+"""A running job survives, or ends cleanly, when a worker, the broker or a right to write fails.
 
 Each test reads the table back and compares its rows and changes with the produced messages.
 """
@@ -18,7 +18,7 @@ from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.ingest_process import IngestProcess, a_free_port, job_conf
 from tests.support.jobs.ingest_server import IngestServer
-from tests.support.jobs.job_faults import forbidden, kill_a_worker, unprivileged
+from tests.support.jobs.job_faults import forbidden_folder, kill_a_worker, unprivileged_words
 from tests.support.jobs.job_harness import change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
@@ -60,7 +60,7 @@ class Watched:
             stream={"trigger": "0 seconds", "driver-messages": 0},  # workers have all epochs
         )
         self.job = IngestProcess(conf, self.folder)
-        self.job.command = (*unprivileged(), *self.job.command)
+        self.job.command = (*unprivileged_words(), *self.job.command)
 
     @property
     def table(self) -> Path:
@@ -221,7 +221,7 @@ def test_a_right_that_is_lost_stops_the_job_and_comes_back(
     watched.send(10 * PER_EPOCH)
     job.start()
     job.wait_for(epochs(3))
-    with forbidden(watched.table):
+    with forbidden_folder(watched.table):
         assert job.finish() == 2, job.log()
         error = job.log().rpartition("error: ")[2]
         # Either a folder cannot be made, or a file cannot be opened; their texts differ.

@@ -1,4 +1,4 @@
-"""A job that waits for another job ends when it is asked to."""
+"""A job that waits for another job ends at a stop request."""
 
 from __future__ import annotations
 

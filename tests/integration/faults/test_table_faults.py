@@ -38,7 +38,7 @@ def cut(whole: bytes) -> bytes:
     return whole[: len(whole) // 2]
 
 
-def scrambled(whole: bytes) -> bytes:
+def scrambled_bytes(whole: bytes) -> bytes:
     """Return bytes of the same length whose middle half differs."""
     quarter = len(whole) // 4
     middle = bytes(byte ^ 0x5A for byte in whole[quarter : 3 * quarter])
@@ -93,7 +93,7 @@ def test_a_damaged_manifest_stops_the_job_and_publishes_nothing(harness: JobHarn
     manifest = listed.with_name(meta.file_name)
     harness.send(topic, [change(9, "z")])
     for file in (listed, manifest):
-        with damaged(file, scrambled):
+        with damaged(file, scrambled_bytes):
             error = harness.fails()
             assert f"  where: {file}" in error
             assert "  to fix: " in error
@@ -106,7 +106,7 @@ def test_a_damaged_data_file_stops_its_compaction_and_loses_nothing(harness: Job
     """The job takes in what comes; nobody gets rows from the file, not even its good half."""
     topic = a_table(harness, values="ab")
     data = max(harness.table.glob("bucket-0/data-*"), key=lambda file: file.stat().st_mtime_ns)
-    with damaged(data, scrambled):
+    with damaged(data, scrambled_bytes):
         harness.send(topic, [change(9, "z")])
         result = harness.run(COMPACTING)
         assert "failed" in result.output

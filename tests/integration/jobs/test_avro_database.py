@@ -1,4 +1,4 @@
-"""A whole database as Avro: a real schema registry, real broker, real Spark, Paimon's reader."""
+"""A job reads a whole database as Avro, with a real registry, broker, Spark and Paimon's reader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.brokers.kafka_broker import new_topic, produce
-from tests.support.brokers.schema_registry import encoded
+from tests.support.brokers.schema_registry import confluent_message
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.support.judges.paimon_java import PaimonJava
@@ -71,7 +71,7 @@ class Topic:
         )
 
     def encoded(self, subject: str, schema: Any, value: Any) -> bytes:
-        return encoded(self.registry.add(f"{self.name}-{subject}", schema), schema, value)
+        return confluent_message(self.registry.add(f"{self.name}-{subject}", schema), schema, value)
 
     def send(self, broker: EmbeddedBroker) -> None:
         produce(broker, self.name, self.messages)

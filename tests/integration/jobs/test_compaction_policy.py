@@ -1,4 +1,4 @@
-"""A job by whose configuration compactions choose their rules: Kafka, Spark, Paimon's reader."""
+"""A real job chooses compaction rules by its configuration, and Paimon reads its table."""
 
 from __future__ import annotations
 

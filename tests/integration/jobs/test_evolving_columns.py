@@ -1,4 +1,4 @@
-"""A real job whose source's columns change in the middle of an epoch, and that is killed there."""
+"""A job is killed while its source's columns change in the middle of an epoch."""
 
 from __future__ import annotations
 

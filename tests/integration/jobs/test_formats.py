@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.brokers.schema_registry import encoded, schema_registry
+from tests.support.brokers.schema_registry import confluent_message, schema_registry
 from tests.support.jobs.job_harness import JobHarness
 from tests.support.judges.pypaimon_reader import PyPaimonReader
 from tests.support.messages.avro_events import ENVELOPE, a_row, event
-from tests.support.messages.debezium_messages import captured
+from tests.support.messages.debezium_messages import captured_messages
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
@@ -28,7 +28,7 @@ CUSTOMER = "id INT NOT NULL, name STRING, balance DECIMAL(12,2), joined DATE, ra
 
 
 def send(harness: JobHarness, file: str, topic: str, only: bytes = b"") -> str:
-    rows = captured(file, topic).to_pylist()
+    rows = captured_messages(file, topic).to_pylist()
     return harness.topic((row["key"], row["value"]) for row in rows if only in row["value"])
 
 
@@ -100,7 +100,9 @@ def test_each_format_gives_the_tables_rows(
         events = ({**event(rng), "op": op, "before": old, "after": new} for op, old, new in changes)
         source = {"connector": "mysql", "table": "orders"}
         values = [{**message, "source": {**message["source"], **source}} for message in events]
-        topic = harness.topic((None, encoded(number, ENVELOPE, value)) for value in values)
+        topic = harness.topic(
+            (None, confluent_message(number, ENVELOPE, value)) for value in values
+        )
         more = {"debezium.schema.registry.url": registry.url}
         columns = "id BIGINT NOT NULL, name STRING, amount DECIMAL(12,2)"
         job = run(harness, tmp_path / "avro", topic, "debezium-avro", columns, "id", **more)

@@ -1,4 +1,4 @@
-"""Messages that no decoder likes, in a real topic: the job continues, and keeps all of them."""
+"""A job continues behind messages that no decoder accepts, and keeps all of them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def lists(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
-def inserted(text: str, extra: str = "") -> str:
+def insert_message(text: str, extra: str = "") -> str:
     return f'{{"op":"c","before":null,"after":{{"id":KEY,"v":{text}{extra}}}}}'
 
 
 def in_schema(text: str) -> str:
-    payload = inserted('"s"')
+    payload = insert_message('"s"')
     return f'{{"schema":{SCHEMA % text},"payload":{payload}}}'
 
 
@@ -34,19 +34,19 @@ def hostile() -> list[tuple[str, str | None]]:
         messages.append((form.replace("KEY", str(1000 + len(messages))), value))
 
     for depth in DEPTHS:
-        add(inserted(lists(depth)), None)
-        add(inserted('"x"', f',"unknown":{lists(depth)}'), None)
+        add(insert_message(lists(depth)), None)
+        add(insert_message('"x"', f',"unknown":{lists(depth)}'), None)
         add(in_schema(lists(depth)), None)
-    add(inserted(lists(120)), lists(120))
+    add(insert_message(lists(120)), lists(120))
     add(in_schema(lists(120)), "s")
     for digits in (4300, 4301, 10_000):
         number = "9" * digits
-        add(inserted(number), number)
+        add(insert_message(number), number)
         add(in_schema(number), "s")
     again = ',"unknown":1' * 50_000
-    add(inserted('"x"', again), "x")
-    add(inserted('"x"', ',"v":"x"' * 50_000), None)
-    add(inserted("NaN"), None)
+    add(insert_message('"x"', again), "x")
+    add(insert_message('"x"', ',"v":"x"' * 50_000), None)
+    add(insert_message("NaN"), None)
     return messages
 
 

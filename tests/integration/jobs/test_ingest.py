@@ -21,7 +21,7 @@ from tests.support.messages.captured_tables import (
     MARIA_TYPES,
     ORDERS,
 )
-from tests.support.messages.debezium_messages import FIXTURES, a_format, captured
+from tests.support.messages.debezium_messages import FIXTURES, a_format, captured_messages
 from tests.support.servers.hdfs_cluster import HdfsCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
@@ -65,7 +65,7 @@ CAPTURED = [
 def test_captured_messages_become_rows(harness: JobHarness, kind: str, case: Captured) -> None:
     """The table has the decoded rows; unit tests compare these with the SQL."""
     options = {"truncate": "ignore", "unchanged-values": "quarantine", **case.options}
-    messages = captured(case.file, case.topic)
+    messages = captured_messages(case.file, case.topic)
     decoded_batch = a_format(case.columns, case.keys, options=options).decode(messages)
     source: dict[str, Any] = {f"debezium.{key}": value for key, value in options.items()}
     topics = []

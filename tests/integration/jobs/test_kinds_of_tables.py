@@ -1,4 +1,4 @@
-"""The whole job into each kind of keyed table: rows and changes, as Paimon's Java reads them."""
+"""A whole job writes each kind of keyed table, and Paimon's Java reads its rows and changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job whose table has columns of type ARRAY, MAP and ROW: from messages to Paimon's reader."""
+"""A job fills columns of type ARRAY, MAP and ROW, and Paimon's reader reads them."""
 
 from __future__ import annotations
 

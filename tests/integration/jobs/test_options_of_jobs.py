@@ -1,4 +1,4 @@
-"""Options of a table that a job minds before it writes, and those that it does not act on."""
+"""A job checks a table's options before it writes, and reports those without effect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_partition_without_a_time_is_a_bad_record_and_unused_options_are_repor
         },
     )
     error = harness.fails()
-    assert error.startswith("1 records could not be decoded, 0 are allowed\n")
+    assert error.startswith("1 records could not be stored, 0 are allowed\n")
     assert "v=2026-01-31" in error
     result = harness.run(f"stream.quarantine={harness.folder}/quarantine")
     warnings = [line for line in result.output.splitlines() if "does not act on" in line]

@@ -1,4 +1,4 @@
-"""A source's keys and tables beside the table's: told at start, or where the record stands.
+"""A job reports a key or a table that differs from its source's, at start or with the record.
 
 The messages are PostgreSQL's, captured with its default identity (tests/unit/cdc/debezium/
 test_replica_identities.py says what was done), sent through the real broker into the whole job.
@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 from tests.support.jobs.job_harness import JobHarness, Message
-from tests.support.messages.debezium_messages import captured
+from tests.support.messages.debezium_messages import captured_messages
 from tests.support.messages.replica_identities import AT_THE_END, COLUMNS, FILE
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
 
 def of_topic(name: str) -> list[Message]:
-    return [(message["key"], message["value"]) for message in captured(FILE, name).to_pylist()]
+    return [
+        (message["key"], message["value"]) for message in captured_messages(FILE, name).to_pylist()
+    ]
 
 
 def configure(harness: JobHarness, *topics: str, keys: list[str], **source: Any) -> None:

@@ -1,4 +1,4 @@
-"""A real Spark job writes two tables in one micro-batch, with one shuffle and a commit for each."""
+"""A Spark job writes two tables in one micro-batch: one shuffle, and a commit for each table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole database in one job: real broker, real Spark; Paimon, PyPaimon and we read the same."""
+"""One job writes a whole database; Paimon, PyPaimon and stream_app read the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded broker and the checks of topics, against a real Kafka."""
+"""The embedded broker and the checks of topics agree with a real Kafka."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.ops.replay.later_change_check import topic_reader
-from stream_app.app.source.first_messages import first_messages, in_one_table
+from stream_app.app.source.first_messages import in_one_table, sample_messages
 from stream_app.app.source.topic_checks import checked_topics
 from tests.support.brokers.kafka_broker import new_topic
 from tests.support.tables.small_table import SmallTable
@@ -92,7 +92,7 @@ def test_first_messages_and_replays_read_the_codec(
     source = SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(topic,))
     topics = checked_topics(source)
     start = time.monotonic()
-    offsets_read = in_one_table(first_messages(source, topics)).column("offset").to_pylist()
+    offsets_read = in_one_table(sample_messages(source, topics)).column("offset").to_pylist()
     assert time.monotonic() - start < 5
     # The last offset before the open transaction is a marker.
     assert offsets_read == [*range(20), *range(END - 20, END - 1)]

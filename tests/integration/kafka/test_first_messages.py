@@ -1,4 +1,4 @@
-"""The messages that a job looks at before it begins, from a real broker."""
+"""A job reads a topic's first messages from a real broker before it begins."""
 
 from __future__ import annotations
 

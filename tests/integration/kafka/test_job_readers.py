@@ -1,4 +1,4 @@
-"""A job by either reader: the same rows, the same epochs, and one continues where the other was."""
+"""Both readers give a job the same rows and epochs, and each continues the other's checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native reader and what happens to brokers, logins and processes around it."""
+"""The native reader handles logins, silent brokers, early stops and forked processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job plans its epochs: with checkpoints of Spark's source, and topics that come, grow and go."""
+"""A job plans its epochs, also after Spark's source and for topics that come, grow and go."""
 
 from __future__ import annotations
 

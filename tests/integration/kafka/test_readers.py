@@ -52,7 +52,7 @@ def fill(
     assert producer.flush(WAIT_S) == 0
 
 
-def numbered(start: int, end: int) -> list[tuple[Cell, Cell]]:
+def numbered_messages(start: int, end: int) -> list[tuple[Cell, Cell]]:
     return [(b"k%d" % number, b"v%d" % number) for number in range(start, end)]
 
 
@@ -61,9 +61,9 @@ def rows(messages: pa.Table) -> list[tuple[int, Cell, Cell]]:
     return list(zip(*columns, strict=True))
 
 
-def placed(start: int, end: int) -> list[tuple[int, Cell, Cell]]:
+def messages_with_offsets(start: int, end: int) -> list[tuple[int, Cell, Cell]]:
     """Return the messages that `numbered(0, …)` has between two offsets."""
-    return [(offset, *cells) for offset, cells in enumerate(numbered(start, end), start)]
+    return [(offset, *cells) for offset, cells in enumerate(numbered_messages(start, end), start)]
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -71,13 +71,15 @@ def test_exactly_the_planned_offsets(broker: EmbeddedBroker, read: Reader, codec
     topic = new_topic(broker)
     before = time.time()
     options = {"compression.type": codec, "linger.ms": "50"}
-    fill(broker, topic, numbered(0, 700), options=options)
+    fill(broker, topic, numbered_messages(0, 700), options=options)
     messages = read(broker.bootstrap, [OffsetRange(topic, 0, 13, 677)])
-    assert rows(messages) == placed(13, 677)
+    assert rows(messages) == messages_with_offsets(13, 677)
     assert set(messages.column("topic").to_pylist()) == {topic}
     stamps = [stamp.timestamp() for stamp in messages.column("timestamp").to_pylist()]
     assert before - 1 <= min(stamps) <= max(stamps) <= time.time() + 1
-    assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 699, 700)])) == placed(699, 700)
+    assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 699, 700)])) == messages_with_offsets(
+        699, 700
+    )
     assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 700, 700)])) == []
 
 
@@ -86,7 +88,7 @@ def test_partitions_and_topics_beside_each_other(broker: EmbeddedBroker, read: R
     ranges = []
     for topic in topics:
         for partition in range(3):
-            fill(broker, topic, numbered(0, 40), partition=partition)
+            fill(broker, topic, numbered_messages(0, 40), partition=partition)
             ranges.append(OffsetRange(topic, partition, partition, 30 + partition))
     messages = read(broker.bootstrap, ranges)
     expected = [
@@ -203,39 +205,43 @@ def delete_before(broker: EmbeddedBroker, topic: str, start: int) -> None:
 
 def test_deleted_offsets_are_an_error_or_left_out(broker: EmbeddedBroker, read: Reader) -> None:
     topic = new_topic(broker)
-    fill(broker, topic, numbered(0, 50))
+    fill(broker, topic, numbered_messages(0, 50))
     whole = [OffsetRange(topic, 0, 0, 50)]
-    assert rows(read(broker.bootstrap, whole)) == placed(0, 50)
+    assert rows(read(broker.bootstrap, whole)) == messages_with_offsets(0, 50)
     delete_before(broker, topic, 20)
     with pytest.raises(Exception, match=r"offsets? \[?0(, 50| to 20)"):
         read(broker.bootstrap, whole)
-    assert rows(read(broker.bootstrap, whole, fails_on_loss=False)) == placed(20, 50)
+    assert rows(read(broker.bootstrap, whole, fails_on_loss=False)) == messages_with_offsets(20, 50)
     older = [OffsetRange(topic, 0, 5, 15)]
     assert rows(read(broker.bootstrap, older, fails_on_loss=False)) == []
     # A reader that needs none of them sees no loss.
-    assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 20, 50)])) == placed(20, 50)
+    assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 20, 50)])) == messages_with_offsets(
+        20, 50
+    )
 
 
 def test_a_topic_that_is_made_anew_has_lost_its_offsets(
     broker: EmbeddedBroker, read: Reader
 ) -> None:
     topic = new_topic(broker)
-    fill(broker, topic, numbered(0, 50))
+    fill(broker, topic, numbered_messages(0, 50))
     later = [OffsetRange(topic, 0, 30, 50)]
-    assert rows(read(broker.bootstrap, later)) == placed(30, 50)
+    assert rows(read(broker.bootstrap, later)) == messages_with_offsets(30, 50)
     delete_topic(broker, topic)
     new_topic(broker, name=topic)
-    fill(broker, topic, numbered(0, 10))
+    fill(broker, topic, numbered_messages(0, 10))
     with pytest.raises(Exception, match=r"offsets? \[?30(,| to) 50"):
         read(broker.bootstrap, later)
     assert rows(read(broker.bootstrap, later, fails_on_loss=False)) == []
-    assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 0, 10)])) == placed(0, 10)
+    assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 0, 10)])) == messages_with_offsets(
+        0, 10
+    )
 
 
 def test_offsets_behind_the_end_are_lost(broker: EmbeddedBroker, read: Reader) -> None:
     topic = new_topic(broker)
-    fill(broker, topic, numbered(0, 10))
+    fill(broker, topic, numbered_messages(0, 10))
     beyond = [OffsetRange(topic, 0, 4, 15)]
     with pytest.raises(Exception, match=r"offsets? \[?10(,| to) 15"):
         read(broker.bootstrap, beyond)
-    assert rows(read(broker.bootstrap, beyond, fails_on_loss=False)) == placed(4, 10)
+    assert rows(read(broker.bootstrap, beyond, fails_on_loss=False)) == messages_with_offsets(4, 10)

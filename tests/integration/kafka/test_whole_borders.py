@@ -1,4 +1,4 @@
-"""Epochs that end between transactions: read from a broker, noted, and the same after a crash."""
+"""A job cuts epochs between transactions, records the borders, and repeats them after a crash."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Bank:
     def client(self) -> tuple[tuple[str, str], ...]:
         return tuple(client_options(self.broker.bootstrap, {}, ()).options.items())
 
-    def cutter(self, limit: int = 100, patience_s: float | None = 60.0) -> WholeEpochCutter:
+    def cutter(self, messages_max: int = 100, patience_s: float | None = 60.0) -> WholeEpochCutter:
         return WholeEpochCutter(
             reader=TransactionReader(
                 reader_settings=ReaderSettings(client_settings=self.client),
@@ -96,7 +96,7 @@ class Bank:
             log=BorderLog(self.checkpoint),
             read_newest_offsets=self.newest,
             clock=self.clock,
-            limit=limit,
+            messages_max=messages_max,
             patience_s=patience_s,
         )
 
@@ -157,7 +157,7 @@ def test_an_epoch_grows_until_a_large_transaction_fits(
     bank.begin()
     bank.change("b", 1)
     bank.end(b=1)
-    cutter = bank.cutter(limit=10)
+    cutter = bank.cutter(messages_max=10)
     end = cutter.choose_end(0, bank.ends(0, 0, 0), bank.newest(), never)
     cutter.close()
     assert end[f"{bank.name}.a"] == {"0": 50}
@@ -168,7 +168,7 @@ def test_epochs_of_one_message_grow_to_whole_transactions(bank: Bank) -> None:
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1)
-    cutter = bank.cutter(limit=1)
+    cutter = bank.cutter(messages_max=1)
     assert cutter.choose_end(0, bank.ends(0, 0, 0), bank.newest(), never) == bank.ends(1, 0, 2)
     cutter.close()
 
@@ -178,7 +178,7 @@ def test_the_cut_includes_messages_that_an_earlier_plan_read(bank: Bank) -> None
     """An open transaction was read to its end, and the next plan's target lies within it."""
     bank.begin()
     bank.change("a", *range(1, 31))
-    cutter, start = bank.cutter(limit=8), bank.ends(0, 0, 0)
+    cutter, start = bank.cutter(messages_max=8), bank.ends(0, 0, 0)
     assert cutter.choose_end(0, start, bank.newest(), never) == start
     bank.change("b", 31)
     bank.end(a=30, b=1)

@@ -1,4 +1,4 @@
-"""Schemas by Apicurio's own interface, versions 2 and 3, of a real server."""
+"""Schemas come through Apicurio's own interface, versions 2 and 3, from a real server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app.errors import UsageError
-from tests.support.brokers.schema_registry import encoded
+from tests.support.brokers.schema_registry import confluent_message
 from tests.support.messages.avro_events import batch
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 from tests.support.messages.registered_messages import protobuf_body
@@ -38,7 +38,7 @@ def avro(registry: Apicurio, subject: str) -> bytes:
     references = [{"name": "shop.Person", "subject": f"{subject}-person", "version": 1}]
     registry.add(subject, ORDER, references=references)
     whole = json.loads(json.dumps(ORDER).replace('"shop.Person"', json.dumps(PERSON), 1))
-    return encoded(1, whole, {"id": 1, "by": {"name": "Ada"}})[5:]
+    return confluent_message(1, whole, {"id": 1, "by": {"name": "Ada"}})[5:]
 
 
 def of_json(registry: Apicurio, subject: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Debezium's real CloudEvents through a job of a whole database: broker, Spark, Paimon's reader."""
+"""A job of a whole database reads Debezium's real CloudEvents, and Paimon reads its tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.support.judges.paimon_java import PaimonJava
-from tests.support.messages.debezium_messages import captured
+from tests.support.messages.debezium_messages import captured_messages
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
 
@@ -24,7 +24,7 @@ def test_events_become_the_table_of_their_source(
     paimon_java: PaimonJava,
 ) -> None:
     topic = new_topic(kafka_broker, name=f"events{uuid.uuid4().hex[:8]}")
-    batch = captured("debezium_cloudevents", "envelope.shop.story")
+    batch = captured_messages("debezium_cloudevents", "envelope.shop.story")
     keys, values = (batch.column(name).to_pylist() for name in ("key", "value"))
     event_without_row = b'{"specversion":"1.0","id":"1","data":{}}'
     produce(kafka_broker, topic, [*zip(keys, values, strict=True), (None, event_without_row)])

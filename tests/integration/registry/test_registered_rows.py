@@ -1,4 +1,4 @@
-"""Rows of each language of schemas: a real registry, real broker, real Spark, Paimon's reader."""
+"""A job reads rows of each schema language from a real registry, and Paimon reads its table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.cdc.schema_registry_port import RegisteredSchema
 from tests.support.brokers.kafka_broker import new_topic, produce
-from tests.support.brokers.schema_registry import encoded
+from tests.support.brokers.schema_registry import confluent_message
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.support.judges.paimon_java import PaimonJava
@@ -48,7 +48,7 @@ class _AvroTopic:
         return self.registry.url
 
     def key(self, key: int) -> bytes:
-        return encoded(self.registry.add(f"{self.name}-key", KEY), KEY, {"id": key})
+        return confluent_message(self.registry.add(f"{self.name}-key", KEY), KEY, {"id": key})
 
     def row(self, key: int, *more: dict[str, Any], **values: Any) -> None:
         person = f"{self.name}-person"
@@ -57,7 +57,7 @@ class _AvroTopic:
         schema = {"type": "record", "name": "Order", "fields": [*FIELDS, *more]}
         number = self.registry.add(f"{self.name}-value", schema, references=references)
         whole = json.loads(json.dumps(schema).replace('"shop.Person"', json.dumps(PERSON), 1))
-        value = encoded(number, whole, {"id": key, "by": {"name": f"n{key}"}, **values})
+        value = confluent_message(number, whole, {"id": key, "by": {"name": f"n{key}"}, **values})
         self.messages.append((self.key(key), value))
 
     def old(self, key: int) -> None:

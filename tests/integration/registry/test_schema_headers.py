@@ -22,7 +22,7 @@ from stream_app.errors import UsageError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader
 from tests.support.brokers.kafka_broker import new_topic, produce
-from tests.support.brokers.schema_registry import encoded, schema_registry
+from tests.support.brokers.schema_registry import confluent_message, schema_registry
 from tests.support.messages.debezium_messages import FIXTURES, a_format, reasons_of, rows_of
 from tests.testbed.servers.apicurio import Apicurio
 
@@ -78,7 +78,7 @@ def test_rows_of_apicurios_headers(
     apicurio.add(f"{subject}-again", ORDER)
     apicurio.add(subject, ORDER)
     number = struct.pack(">Q", apicurio.numbers(subject, 1)[kind])
-    body = encoded(1, ORDER, {"id": 7})[5:]
+    body = confluent_message(1, ORDER, {"id": 7})[5:]
     topic = new_topic(kafka_broker)
     headers = [(f"apicurio.value.{kind}", number), ("apicurio.value.encoding", b"BINARY")]
     produce(kafka_broker, topic, [(b"k", body)], headers=headers)

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes: made by a run of the job, taken by the next one."""
+"""A run of the job makes the archive of Spark's classes, and the next run loads it."""
 
 from __future__ import annotations
 

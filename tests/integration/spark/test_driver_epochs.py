@@ -1,4 +1,4 @@
-"""Small epochs in the driver: the same rows as by Spark's tasks, which repeat what goes wrong."""
+"""Driver epochs store the rows that Spark's tasks would store; tasks repeat failed ones."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_driver_and_sparks_tasks_write_the_same(
         assert read == CHANGES + 1
         assert (jobs == 0) == (most > CHANGES)
         [table] = output.table_outputs.values()
-        assert table.in_driver == (jobs == 0)
+        assert table.ran_in_driver == (jobs == 0)
         assert [batch.num_rows for batch in table.bad_record_batches] == [1]
         assert table.counts.message_count == CHANGES + 1
         row_lists.append(rows_of(small, output))

@@ -1,4 +1,4 @@
-"""The job as processes: signals, spark-submit, two at a time, and Paimon's Java beside it."""
+"""The job runs as processes: with signals, by spark-submit, two at a time, beside Paimon's Java."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import ROOT, IngestProcess, a_free_port, read_events
 from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.judges.paimon_java import PaimonError
-from tests.support.servers.http_receiver import HttpReceiver, gunzipped
+from tests.support.servers.http_receiver import HttpReceiver, gunzipped_body
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
@@ -114,7 +114,9 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 
 def _check_sent(receiver: HttpReceiver) -> None:
     """The webhook got both stops, OTLP each epoch's trace, and the service two runs."""
-    lineage = [json.loads(gunzipped(r)) for r in receiver.posted if r.path == "/api/v1/lineage"]
+    lineage = [
+        json.loads(gunzipped_body(r)) for r in receiver.posted if r.path == "/api/v1/lineage"
+    ]
     states = [event["eventType"] for event in lineage if event["eventType"] != "RUNNING"]
     assert states == ["START", "COMPLETE"] * 2
     [table] = lineage[-1]["outputs"]
@@ -126,7 +128,7 @@ def _check_sent(receiver: HttpReceiver) -> None:
         ("stopped", False, "db.t")
     ] * 2
     traces = [
-        ExportTraceServiceRequest.FromString(gunzipped(request))
+        ExportTraceServiceRequest.FromString(gunzipped_body(request))
         for request in receiver.posted
         if request.path == "/v1/traces"
     ]

@@ -1,4 +1,4 @@
-"""Small compactions share a Spark job, and none suffers from another's failure."""
+"""Small compactions share a Spark job, and the failure of one does not affect the others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def jobs_of(spark: SparkSession) -> int:
     return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
 
 
-def submitted(
+def submit_compactions(
     spark: SparkSession,
     queued: list[tuple[FileStoreTable, CompactRequest]],
     driver_bytes: int = 0,
@@ -68,7 +68,7 @@ def test_small_compactions_of_two_tables_share_jobs(spark: SparkSession, tmp_pat
     tables = [table_of(tmp_path / name).table for name in ("a", "b")]
     queued = [(table, request) for table in tables for request in requests_of(table)]
     assert len(queued) == 2 * BUCKETS
-    futures, jobs = submitted(spark, queued)
+    futures, jobs = submit_compactions(spark, queued)
     for (_, request), future in zip(queued, futures, strict=True):
         change = future.result()
         assert (change.bucket, change.removed_files) == (request.bucket, request.unit.files)
@@ -85,7 +85,7 @@ def test_a_failure_concerns_its_own_bucket_alone(spark: SparkSession, tmp_path: 
     requests[5] = replace(
         requests[5], unit=replace(broken, files=(missing_file, *broken.files[1:]))
     )
-    futures, _ = submitted(spark, [(table, request) for request in requests])
+    futures, _ = submit_compactions(spark, [(table, request) for request in requests])
     errors = [future.exception() for future in futures]
     assert [number for number, error in enumerate(errors) if error] == [5]
     assert isinstance(errors[5], StreamAppError)
@@ -100,9 +100,11 @@ def test_a_failure_concerns_its_own_bucket_alone(spark: SparkSession, tmp_path: 
 def test_a_few_very_small_compactions_take_no_job(spark: SparkSession, tmp_path: Path) -> None:
     tables = [table_of(tmp_path / name).table for name in ("a", "b")]
     few = requests_of(tables[0])[:2]
-    here, jobs = submitted(spark, [(tables[0], request) for request in few], DRIVER_BYTES)
+    here, jobs = submit_compactions(spark, [(tables[0], request) for request in few], DRIVER_BYTES)
     assert jobs == 0
-    by_spark, _ = submitted(spark, [(tables[1], request) for request in requests_of(tables[1])[:2]])
+    by_spark, _ = submit_compactions(
+        spark, [(tables[1], request) for request in requests_of(tables[1])[:2]]
+    )
     for request, on_driver, other in zip(few, here, by_spark, strict=True):
         assert on_driver.result().removed_files == request.unit.files
         counts = [
@@ -111,7 +113,7 @@ def test_a_few_very_small_compactions_take_no_job(spark: SparkSession, tmp_path:
         ]
         assert counts[0] == counts[1] == [request.unit.files[0].row_count]
     size = few[0].unit.total_size
-    _, jobs = submitted(spark, [(tables[0], requests_of(tables[0])[5])], size // 2)
+    _, jobs = submit_compactions(spark, [(tables[0], requests_of(tables[0])[5])], size // 2)
     assert jobs == 1, "it reads too much"
 
 
@@ -122,7 +124,7 @@ def test_a_task_of_spark_repeats_what_fails_on_the_driver(
     request = requests_of(table)[0]
     missing_file = replace(request.unit.files[0], file_name="data-gone.parquet")
     unit = replace(request.unit, files=(missing_file, *request.unit.files[1:]))
-    [future], jobs = submitted(spark, [(table, replace(request, unit=unit))], DRIVER_BYTES)
+    [future], jobs = submit_compactions(spark, [(table, replace(request, unit=unit))], DRIVER_BYTES)
     assert jobs == 1
     with pytest.raises(StreamAppError, match=r"data-gone\.parquet"):
         future.result()

@@ -40,7 +40,7 @@ def test_javas_objects_arrays_and_calls(spark: SparkSession) -> None:
     array = jvm_access.java_array(spark, java.java.lang.String, ["a", "b"])
     assert list(array) == ["a", "b"]
     assert jvm_access.jvm_runs()
-    jvm_access.let_java_call(spark)
+    jvm_access.enable_callbacks(spark)
     java_list, taken = java.java.util.ArrayList(), Taken()
     java_list.add("a")
     java_list.forEach(taken)

@@ -1,4 +1,4 @@
-"""Sources and the first stage of an epoch on real Spark and a real broker."""
+"""The sources and the first stage of an epoch run on real Spark and a real broker."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_files_are_read_by_offset_whatever_their_order(
         random.shuffle(lines)
         (folder / f"{number}.jsonl").write_text("".join(lines), encoding="utf-8")
     (folder / "other.txt").write_text("not read")
-    plan = a_plan(tasks=3, sort_messages=True)
+    plan = a_plan(tasks=3, sorts_messages=True)
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "37")
     collected = Collected(plan)

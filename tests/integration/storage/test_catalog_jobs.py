@@ -1,4 +1,4 @@
-"""Jobs in a catalog: their tables are made, altered, compacted and read by their names."""
+"""Jobs create, alter, compact and read the tables of a catalog by their names."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def with_note(key: int) -> tuple[bytes, bytes]:
     return json.dumps({"id": key}).encode(), json.dumps(value).encode()
 
 
-def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def printed_text(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     capsys.readouterr()
     assert main(list(words)) == 0, words
     return capsys.readouterr().out
@@ -112,7 +112,7 @@ def test_a_job_works_in_a_catalog(
     tables = harness.java.list_tables(catalog)
     assert {name: tables[name] for name in tables if name != "default"} == {"db": ["t"]}
     assert open_catalog(catalog, SystemClock()).list_tables("db") == ["t"]
-    printed(capsys, "check", "--conf", str(harness.conf))
+    printed_text(capsys, "check", "--conf", str(harness.conf))
 
     # Another run goes on, and the catalog has the column that it adds.
     harness.send(topic, [change(1, "c", "a"), change(2, None, "b"), with_note(3)])
@@ -136,14 +136,14 @@ def test_a_job_works_in_a_catalog(
     # The commands, by the table's name.
     compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf), "--full")
     assert compacted.code == 0, compacted.output
-    lines = printed(capsys, "read", "lake.db.t", "--format", "jsonl").splitlines()
+    lines = printed_text(capsys, "read", "lake.db.t", "--format", "jsonl").splitlines()
     assert sorted(map(json.loads, lines), key=lambda row: row["id"]) == expected
-    changes = printed(capsys, "changelog", "lake.db.t", "--format", "jsonl")
+    changes = printed_text(capsys, "changelog", "lake.db.t", "--format", "jsonl")
     assert len(changes.splitlines()) == 8
-    assert "db.db/t" in printed(capsys, "inspect", "lake.db.t")
-    printed(capsys, "check", "lake.db.t")
-    assert "db.t" in printed(capsys, "status", "--conf", str(harness.conf))
-    printed(capsys, "doctor", "--conf", str(harness.conf))
+    assert "db.db/t" in printed_text(capsys, "inspect", "lake.db.t")
+    printed_text(capsys, "check", "lake.db.t")
+    assert "db.t" in printed_text(capsys, "status", "--conf", str(harness.conf))
+    printed_text(capsys, "doctor", "--conf", str(harness.conf))
 
     # Spark, which gets a token by reference.
     reader_options = {f"catalog.{key}": value for key, value in catalog.items()}
@@ -210,8 +210,8 @@ def test_a_whole_database_is_in_a_catalog(
     same(paimon_java.read(named("orders")), expected)
     same(paimon_java.read(named("late")), rows(range(4)))
     assert paimon_java.list_tables(catalog)["ods"] == ["late", "orders", "taken"]
-    lines = printed(capsys, "read", "lake.ods.late", "--format", "jsonl").splitlines()
+    lines = printed_text(capsys, "read", "lake.ods.late", "--format", "jsonl").splitlines()
     same([json.loads(line) for line in lines], rows(range(4)))
     assert {row["state"] for row in database.status()} == {"ready"}
-    assert "nothing is wrong" in printed(capsys, "check", "lake.ods.orders")
+    assert "nothing is wrong" in printed_text(capsys, "check", "lake.ods.orders")
     database.tool("doctor", "--conf", str(database.conf))

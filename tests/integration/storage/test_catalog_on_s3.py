@@ -1,4 +1,4 @@
-"""A job whose table lies on S3, in a catalog, and is published to Iceberg: read by real engines.
+"""Real engines read a job's table in a catalog on S3, which it also publishes to Iceberg.
 
 Java reads it with Paimon's own file system of S3, and PyIceberg with Arrow's.
 """

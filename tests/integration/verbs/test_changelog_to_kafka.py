@@ -1,4 +1,4 @@
-"""A table's changes as messages in a real broker: killed, resumed, ended, and read back."""
+"""A table's changes become messages in a real broker, also when the verb is killed and resumed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ READING = {
 }
 
 
-def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def wait_while_running(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 240
     while not condition():
         assert process.poll() is None, process.communicate()
@@ -37,7 +37,7 @@ def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None
         time.sleep(0.01)
 
 
-def followed(small: SmallTable, place: str) -> subprocess.Popen[str]:
+def start_following(small: SmallTable, place: str) -> subprocess.Popen[str]:
     words = ["--follow", "--consumer", "mirror", "--to-kafka", place]
     return subprocess.Popen(
         [*COMMAND, "changelog", small.path, *words],
@@ -61,19 +61,19 @@ def test_a_killed_changelog_to_kafka_resumes_without_loss(
     topic = new_topic(harness.broker, partitions=3)
     consumers, place = small.table.consumers, f"{harness.broker.bootstrap}/{topic}"
 
-    process = followed(small, place)
-    until(lambda: consumers.next_snapshot_id("mirror") == 2, process)
-    until(lambda: count(harness.broker, topic) > 2, process)
+    process = start_following(small, place)
+    wait_while_running(lambda: consumers.next_snapshot_id("mirror") == 2, process)
+    wait_while_running(lambda: count(harness.broker, topic) > 2, process)
     process.kill()
     process.communicate()
     assert consumers.next_snapshot_id("mirror") == 2, "killed amid the snapshot"
 
-    process = followed(small, place)
-    until(lambda: consumers.next_snapshot_id("mirror") == 3, process)
+    process = start_following(small, place)
+    wait_while_running(lambda: consumers.next_snapshot_id("mirror") == 3, process)
     small.commit(
         ("-U", {"id": 1, "v": "a"}), ("+U", {"id": 1, "v": "b"}), ("-D", {"id": 2, "v": "gone"})
     )
-    until(lambda: consumers.next_snapshot_id("mirror") == 4, process)
+    wait_while_running(lambda: consumers.next_snapshot_id("mirror") == 4, process)
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0, process.communicate()
     assert process.communicate() == ("", "")

@@ -57,7 +57,7 @@ def test_a_topic_that_the_table_is_not_written_from_is_refused(
     assert main(["check", table.path, "--source-kafka", "other"]) == 2
 
 
-def created(key: int, **image: Any) -> tuple[bytes, bytes]:
+def create_message(key: int, **image: Any) -> tuple[bytes, bytes]:
     value = json.dumps({"op": "c", "before": None, "after": {"k": key, **image}})
     return json.dumps({"k": key}).encode(), value.encode()
 
@@ -67,10 +67,10 @@ def test_check_reports_rows_that_it_cannot_compare(
 ) -> None:
     topic = new_topic(kafka_broker)
     messages = [
-        created(1, v="a"),
-        created(2, v="a", phone=1),
-        created(3),
-        created(4, v="a", phone=2),
+        create_message(1, v="a"),
+        create_message(2, v="a", phone=1),
+        create_message(3),
+        create_message(4, v="a", phone=2),
     ]
     produce(kafka_broker, topic, [*messages, (b"k", b"no json"), (b"k", b"[]")])
     source, rows = f"{kafka_broker.bootstrap}/{topic}", {1: "a", 2: "a", 3: None, 4: "a"}
@@ -111,7 +111,7 @@ def test_rows_that_share_a_key_of_the_source(
     """Such rows appear when the table's key has more columns than the source's."""
     topic = new_topic(kafka_broker)
     images = [(1, "mon"), (2, "mon"), (1, "tue"), (3, "tue"), (1, "wed")]
-    produce(kafka_broker, topic, [created(k, v=v) for k, v in images])
+    produce(kafka_broker, topic, [create_message(k, v=v) for k, v in images])
     table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("v", "k"), ("v",))
     table.commit(*(("+I", {"k": k, "v": v}) for k, v in images))
     read_up_to(table, topic, {"0": 5})
@@ -124,7 +124,7 @@ def test_tables_of_which_not_all_can_be_compared(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = new_topic(kafka_broker)
-    produce(kafka_broker, topic, [created(1, v="a")])
+    produce(kafka_broker, topic, [create_message(1, v="a")])
     source, rows = f"{kafka_broker.bootstrap}/{topic}", {1: "a", 2: "b"}
     by_value = a_table(tmp_path / "seq", topic, {"0": 1}, rows, sequence__field="v").table
     code, [(kind, text)] = check(by_value, source, capsys)

@@ -24,7 +24,7 @@ from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import job_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.support.jobs.table_writer import CompactLater, TableWriter, assert_table_is, read_rows
-from tests.support.servers.http_receiver import HttpReceiver, gunzipped
+from tests.support.servers.http_receiver import HttpReceiver, gunzipped_body
 from tests.support.tables.small_table import Change, small_table
 
 REPO = Path(__file__).resolve().parents[3]
@@ -139,9 +139,13 @@ def test_compact_runs_as_a_service_beside_a_job(
     assert json.loads(notice.body).items() >= {
         "event": "stopped", "job": "compact db.t", "is_error": False,
     }.items()  # fmt: skip
-    traces = [gunzipped(request) for request in receiver.posted if request.path == "/v1/traces"]
+    traces = [
+        gunzipped_body(request) for request in receiver.posted if request.path == "/v1/traces"
+    ]
     assert b"idle commit" in traces[-1]
-    traces = [gunzipped(request) for request in receiver.posted if request.path == "/v1/traces"]
+    traces = [
+        gunzipped_body(request) for request in receiver.posted if request.path == "/v1/traces"
+    ]
     assert any(b"idle commit" in trace for trace in traces)
     assert "a secret of the hook" not in out + errors
     writer.write(rows(writer.epoch))

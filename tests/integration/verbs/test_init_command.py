@@ -18,7 +18,7 @@ pytestmark = pytest.mark.kafka
 CAPTURED = Path(__file__).parents[2] / "fixtures" / "cdc" / "debezium_pg_schema.jsonl"
 
 
-def captured(topic: str) -> list[tuple[bytes | None, bytes | None]]:
+def captured_pairs(topic: str) -> list[tuple[bytes | None, bytes | None]]:
     records = [json.loads(line) for line in CAPTURED.read_text(encoding="utf-8").splitlines()]
     return [
         (record["key"] and record["key"].encode(), record["value"] and record["value"].encode())
@@ -31,7 +31,7 @@ def test_a_configuration_is_written_from_a_topic(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = new_topic(kafka_broker, partitions=2)
-    produce(kafka_broker, topic, captured("pgs.shop.orders"))
+    produce(kafka_broker, topic, captured_pairs("pgs.shop.orders"))
     conf = tmp_path / "orders.toml"
     words = ["init", "--from-topic", topic]
     servers = ["--bootstrap-servers", kafka_broker.bootstrap]
@@ -57,7 +57,7 @@ def test_a_topic_of_a_further_cluster_is_named_with_it(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = new_topic(kafka_broker, partitions=1)
-    produce(kafka_broker, topic, captured("pgs.shop.orders"))
+    produce(kafka_broker, topic, captured_pairs("pgs.shop.orders"))
     conf = write_conf(
         tmp_path / "job.toml",
         source={
@@ -87,7 +87,11 @@ def test_topics_that_give_no_table(
     words = ["init", "--bootstrap-servers", kafka_broker.bootstrap, "--from-topic"]
     assert main([*words, topic]) == 2
     assert "no message shows a column" in capsys.readouterr().err
-    produce(kafka_broker, topic, captured("pgs.shop.orders") + captured("pgs.shop.customers"))
+    produce(
+        kafka_broker,
+        topic,
+        captured_pairs("pgs.shop.orders") + captured_pairs("pgs.shop.customers"),
+    )
     assert main([*words, topic]) == 2
     assert "belong to 2 tables" in capsys.readouterr().err
     assert main([*words, topic + "x"]) == 2

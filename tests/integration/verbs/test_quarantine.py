@@ -12,7 +12,7 @@ from tests.support.jobs.job_harness import JobHarness, Message, change
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
 
-def flattened(key: int, v: str) -> Message:
+def flattened_message(key: int, v: str) -> Message:
     """A row with a column that the table does not have."""
     value = {"before": None, "after": {"id": key, "v": v, "phone": 1}, "op": "c"}
     return json.dumps({"id": key}).encode(), json.dumps(value).encode()
@@ -29,10 +29,10 @@ def test_records_are_replayed_once_and_never_over_a_newer_change(
 ) -> None:
     topic = harness.topic(
         [
-            flattened(1, "old"),
-            flattened(2, "two"),
+            flattened_message(1, "old"),
+            flattened_message(2, "two"),
             change(1, "new"),
-            flattened(3, "gone"),
+            flattened_message(3, "gone"),
             change(3, None, before="gone"),
             (b"k", b"no json"),
             change(4, "four"),

@@ -33,8 +33,8 @@ from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import (
     create_or_open_in_catalog,
     open_file_store_table,
-    open_for_altering,
     open_in_catalog,
+    require_alterable,
 )
 from stream_app.table.schema.alter import alter_table
 from tests.support.judges.named_table import NamedTable
@@ -271,9 +271,9 @@ def test_the_lock_of_a_dead_process_is_taken_over(options: Mapping[str, str]) ->
 def test_a_path_is_not_a_way_around_the_catalog(catalog: Catalog) -> None:
     table = orders_of(catalog).table
     with pytest.raises(UnsupportedTableError, match="belongs to the catalog") as error:
-        open_for_altering(open_file_store_table(table.location))
+        require_alterable(open_file_store_table(table.location))
     assert "debezium" not in str(error.value)  # the password
-    assert open_for_altering(open_in_catalog(catalog, ORDERS)).schema == table.schema
+    assert require_alterable(open_in_catalog(catalog, ORDERS)).schema == table.schema
 
 
 @pytest.mark.parametrize("options", ["sqlite", "hive"], indirect=True)

@@ -104,7 +104,7 @@ def partition_names(metastore: HiveMetastore, table: str) -> list[str]:
     return sorted(metastore.client().call(call, text("shop"), text(table), i16(-1)).texts(0))
 
 
-def described(table: Struct) -> dict[str, Any]:
+def described_parts(table: Struct) -> dict[str, Any]:
     """Return the parts of a table's entry that Hive's engines read."""
     storage = table.struct(TableField.STORAGE)
     parameters = table.text_map(TableField.PARAMETERS)
@@ -140,13 +140,13 @@ def test_a_table_is_described_as_paimons_java_describes_it(
         primary_keys=["k", "dt", "n"], partition_keys=["dt", "n"], options=OPTIONS,
     )  # fmt: skip
     java = hive_table(metastore, Identifier("shop", "java"))
-    assert described(hive_table(metastore)) == described(java)
+    assert described_parts(hive_table(metastore)) == described_parts(java)
     location = java.struct(TableField.STORAGE).text(StorageField.LOCATION)
     assert ours.table.location == location.removeprefix("file:").replace("/java", "/orders")
     alter_table(ours.table, [AddColumn(name="more", data_type=STRING)])
     paimon_java.alter(java_table, ("add", "more", "STRING"))
-    altered = described(hive_table(metastore, Identifier("shop", "java")))
-    assert described(hive_table(metastore)) == altered
+    altered = described_parts(hive_table(metastore, Identifier("shop", "java")))
+    assert described_parts(hive_table(metastore)) == altered
     assert altered["columns"][-1] == ("more", "string")
 
 

@@ -98,7 +98,7 @@ def test_each_reads_and_compacts_what_the_other_wrote(
     conditions_are_javas(paimon_java, location, noise)
     if keys and "sequence.field" not in options:
         # Java reads changes by the schema of the first snapshot; replayed they are the table.
-        assert replayed(location) == same_as_java(paimon_java, location)
+        assert replayed_rows(location) == same_as_java(paimon_java, location)
     before = same_as_java(paimon_java, location)
     stream_app_compacts(location)
     assert same_as_java(paimon_java, location) == before
@@ -131,7 +131,7 @@ def stream_app_compacts(location: str) -> None:
     commit.compact_fully()
 
 
-def replayed(location: str) -> list[str]:
+def replayed_rows(location: str) -> list[str]:
     rows: dict[int, dict[str, Any]] = {}
     for batch in stream_app.open_table(location).changelog(snapshot=1):
         for row in normal_rows(pa.Table.from_batches([batch.rows])):

@@ -1,4 +1,4 @@
-"""Tables whose columns got other types: what we read of older files is what Paimon's Java reads."""
+"""stream_app reads older files of tables with altered types as Paimon's Java reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of type BLOB, and other files with some columns of their rows: PyPaimon wrote them."""
+"""stream_app reads PyPaimon's BLOB columns, and other files with some columns of their rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.judges.pypaimon_reader import PyPaimonReader
-from tests.support.pages.web_server import served
+from tests.support.pages.web_server import served_warehouse
 from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -112,7 +112,7 @@ def test_each_version_is_read(pypaimon: PyPaimonReader, path: Path, blobs: Any) 
         assert by_content(read(path, snapshot=number)) == by_content(normal_rows(paimon_rows))
 
 
-def appended(pypaimon: PyPaimonReader, path: Path, noise: random.Random) -> list[dict[str, Any]]:
+def append_rows(pypaimon: PyPaimonReader, path: Path, noise: random.Random) -> list[dict[str, Any]]:
     """Rows of three commits, whose BLOBs lie in several files each."""
     rows = [some_row(noise, k) for k in range(60)]
     for first in (0, 20, 40):
@@ -124,7 +124,7 @@ def appended(pypaimon: PyPaimonReader, path: Path, noise: random.Random) -> list
 def test_upkeep_keeps_the_files_of_blobs(
     pypaimon: PyPaimonReader, path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = appended(pypaimon, path, random.Random(seed))
+    rows = append_rows(pypaimon, path, random.Random(seed))
     table = open_file_store_table(str(path))
     before = {file.name for file in path.rglob("*.blob")}
     assert len(before) > 9
@@ -148,7 +148,7 @@ def test_upkeep_keeps_the_files_of_blobs(
 def test_what_would_break_such_a_table_is_refused_by_name(
     pypaimon: PyPaimonReader, path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    appended(pypaimon, path, random.Random(seed))
+    append_rows(pypaimon, path, random.Random(seed))
     for verb in (["compact", str(path), "--full"], ["alter", str(path), "--add-column", "w INT"]):
         assert main(verb) == 2
         assert "row-tracking.enabled = true (stream_app numbers no rows)" in capsys.readouterr().err
@@ -158,7 +158,7 @@ def test_what_would_break_such_a_table_is_refused_by_name(
         list(stream_app.open_table(path).changelog())
     assert main(["inspect", str(path)]) == 0
     assert ", 60 rows" in capsys.readouterr().out
-    with served(path.parent.parent) as warehouse:
+    with served_warehouse(path.parent.parent) as warehouse:
         words = warehouse.words("/tables/db.t")
         assert ", 60 rows" in words
         assert "picture BLOB" in words

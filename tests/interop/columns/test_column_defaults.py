@@ -38,7 +38,7 @@ DEFAULTS = {
 }  # fmt: skip
 
 
-def defaulted(java: PaimonJava, path: Path, *, keys: bool) -> str:
+def table_with_defaults(java: PaimonJava, path: Path, *, keys: bool) -> str:
     """A table whose every column but the key has a DEFAULT, the partition's too."""
     columns = [("k", "INT"), ("p", "STRING"), *((f"c{n}", t) for n, t in enumerate(DEFAULTS))]
     java.create(path, columns, primary_keys=["k"] if keys else [],
@@ -49,12 +49,12 @@ def defaulted(java: PaimonJava, path: Path, *, keys: bool) -> str:
     return str(path)
 
 
-def decoded(location: str, *payloads: dict[str, Any]) -> list[Change]:
+def decoded_rows(location: str, *payloads: dict[str, Any]) -> list[Change]:
     """Return the rows that our job decodes from Debezium's messages for this table."""
     schema = open_file_store_table(location).schema
     decode = format_pipeline("debezium-json", FormatSetup(
         columns=schema.fields, arrow_schema=arrow_schema(schema.fields),
-        primary_keys=schema.primary_keys, options={}, keep_update_before=False,
+        primary_keys=schema.primary_keys, options={}, keeps_update_before=False,
     )).with_steps({StepPlace.DEFAULTS: defaults_step(schema.fields)})  # fmt: skip
     messages = [
         {"topic": "t", "partition": 0, "offset": n, "value": json.dumps(payload).encode()}
@@ -82,10 +82,12 @@ def test_nulls_and_missing_values_become_the_default(
     paimon_java: PaimonJava, tmp_path: Path, keys: bool
 ) -> None:
     """A null that the source meant as well: Paimon's writer knows no difference."""
-    ours, javas = (defaulted(paimon_java, tmp_path / "db.db" / n, keys=keys) for n in "ab")
+    ours, javas = (
+        table_with_defaults(paimon_java, tmp_path / "db.db" / n, keys=keys) for n in "ab"
+    )
     nulls: dict[str, Any] = {f"c{number}": None for number in range(len(DEFAULTS))}
     own_values: dict[str, Any] = {"p": "here", "c3": 1, "c9": "own"}
-    changes = decoded(
+    changes = decoded_rows(
         ours,
         {"before": None, "after": {"k": 1}, "op": "c"},
         {"before": None, "after": {"k": 2, **nulls}, "op": "c"},
@@ -117,7 +119,7 @@ def test_readers_fill_nothing_in(paimon_java: PaimonJava, tmp_path: Path) -> Non
     assert by_content(paimon_java.read(path)) == by_content(expected)
     rows = normal_rows(stream_app.open_table(str(path)).read().read_all())
     assert by_content(rows) == by_content(expected)
-    [(_, row)] = decoded(str(path), {"before": None, "after": {"k": 3}, "op": "c"})
+    [(_, row)] = decoded_rows(str(path), {"before": None, "after": {"k": 3}, "op": "c"})
     assert {name: value.as_py() for name, value in row.items()} == {"k": 3, "v": 7, "w": 8}
 
 

@@ -1,4 +1,4 @@
-"""Changes inside of nested columns: both alter, write, read and compact in turns."""
+"""Paimon and stream_app alter nested columns, write, read and compact in turns."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def latest_schema(location: Path | str) -> dict[str, Any]:
     return {key: document[key] for key in ("fields", "highestFieldId", "options")}
 
 
-def ours(location: Path | str, where: str | None = None) -> list[str]:
+def our_rows(location: Path | str, where: str | None = None) -> list[str]:
     rows: pa.Table = stream_app.open_table(str(location)).read(where=where).read_all()
     return by_content(normal_rows(rows))
 
@@ -95,19 +95,19 @@ def test_each_reads_and_compacts_what_the_other_altered(
         rows = Rows(table.schema, ("+I",), rng)
         TableWriter(table, user=f"epoch {number}").write(rows.epoch(9))
         paimon_java.write(location, rows.epoch(3), identifier=100 + number)
-        before = ours(location)
+        before = our_rows(location)
         assert before == by_content(paimon_java.read(location))
         if "file.format" not in options:
             assert before == by_content(normal_rows(pypaimon.read(location)))
-    assert ours(location, "r.a >= 1 AND r.c.d IS NOT NULL") == [
-        row for row in before if row in ours(location, "r.a >= 1") and row in ours(
+    assert our_rows(location, "r.a >= 1 AND r.c.d IS NOT NULL") == [
+        row for row in before if row in our_rows(location, "r.a >= 1") and row in our_rows(
             location, "r.c.d IS NOT NULL")
     ]  # fmt: skip
     shutil.copytree(location, tmp_path / "javas.db" / "t")
     compact_fully(open_file_store_table(location))
     paimon_java.compact(tmp_path / "javas.db" / "t")
-    assert ours(location) == by_content(paimon_java.read(location)) == before
-    assert ours(tmp_path / "javas.db" / "t") == before
+    assert our_rows(location) == by_content(paimon_java.read(location)) == before
+    assert our_rows(tmp_path / "javas.db" / "t") == before
     sound_report(open_file_store_table(location))
 
 

@@ -1,4 +1,4 @@
-"""Columns of type ARRAY, MAP and ROW: Paimon reads ours, and we continue with what it wrote."""
+"""Paimon reads our columns of type ARRAY, MAP and ROW, and we continue its tables."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ KINDS = {
 }  # fmt: skip
 
 
-def alike(rows: Iterable[Row], unordered: Collection[str] = UNORDERED) -> list[str]:
+def rows_without_order(rows: Iterable[Row], unordered: Collection[str] = UNORDERED) -> list[str]:
     """Return a value without the order of elements where Paimon has none."""
     return by_content(
         {
@@ -136,15 +136,17 @@ def test_rows_are_those_of_a_table_that_paimon_alone_writes(
                 paimon_java.compact(table.location, options={"write-only": False})
             paimon_java.compact(twin, options={"write-only": False})
             writer.restart()
-        expected = alike(paimon_java.read(twin))
-        assert alike(read_rows(table)) == expected
-        assert alike(paimon_java.read(table.location)) == expected
+        expected = rows_without_order(paimon_java.read(twin))
+        assert rows_without_order(read_rows(table)) == expected
+        assert rows_without_order(paimon_java.read(table.location)) == expected
     if table.options.writes_changelog:
         ours, theirs = (
             [(k, r) for plan in paimon_java.changelog(path) for k, r in plan.changes]
             for path in (table.location, twin)
         )
-        assert alike({"": k, **r} for k, r in ours) == alike({"": k, **r} for k, r in theirs)
+        assert rows_without_order({"": k, **r} for k, r in ours) == rows_without_order(
+            {"": k, **r} for k, r in theirs
+        )
 
 
 def test_every_type_at_any_depth_is_read_alike(

@@ -1,4 +1,4 @@
-"""Columns of type VARIANT: Paimon reads ours, and we continue with what it wrote, shredded too."""
+"""Paimon reads our columns of type VARIANT, and we continue its tables, shredded ones too."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def epoch_of(documents: list[str | None], first: int = 0) -> list[tuple[str, Row
     ]
 
 
-def encoded(epoch: list[tuple[str, Row]]) -> list[tuple[str, Row]]:
+def encoded_changes(epoch: list[tuple[str, Row]]) -> list[tuple[str, Row]]:
     return [(kind, {**row, "doc": as_struct(row["doc"])}) for kind, row in epoch]
 
 
@@ -110,7 +110,7 @@ def by_key(rows: list[Row]) -> dict[int, Any]:
     return {row["k"]: value_of(row["doc"]) for row in rows}
 
 
-def ours(location: str | Path) -> dict[int, Any]:
+def our_documents(location: str | Path) -> dict[int, Any]:
     """The documents of a table by our reader, as its texts."""
     rows = read_rows(open_file_store_table(str(location)))
     column = pa.array([row["doc"] for row in rows], pa.struct([
@@ -159,19 +159,19 @@ def test_writers_and_compactions_take_turns(
     paimon_java.write(table.location, epoch_of(documents), identifier=1, options=options)
     file = next(Path(table.location).glob("bucket-0/data-*.parquet"))
     assert ("typed_value" in str(pq.read_schema(file))) == (shredding is not None)
-    assert ours(table.location) == expected_documents(documents)
-    writer.write(encoded(epoch_of(documents[:half])))
+    assert our_documents(table.location) == expected_documents(documents)
+    writer.write(encoded_changes(epoch_of(documents[:half])))
     assert by_key(paimon_java.read(table.location)) == expected_documents(documents)
     compact_fully(replace(table, schema=schema()))
     assert (
         by_key(paimon_java.read(table.location))
-        == ours(table.location)
+        == our_documents(table.location)
         == expected_documents(documents)
     )
     paimon_java.write(table.location, epoch_of(documents), identifier=2, options=options)
     paimon_java.compact(table.location, options={**options, "write-only": False})
     assert (
-        ours(table.location)
+        our_documents(table.location)
         == by_key(paimon_java.read(table.location))
         == expected_documents(documents)
     )
@@ -265,7 +265,7 @@ def test_files_are_described_alike(paimon_java: PaimonJava, tmp_path: Path) -> N
         for path in (mine, javas)
     ]
     assert types[0] == types[1]
-    TableWriter(open_file_store_table(str(mine))).write(encoded(epoch_of(ALL)))
+    TableWriter(open_file_store_table(str(mine))).write(encoded_changes(epoch_of(ALL)))
     paimon_java.write(theirs, epoch_of(ALL), identifier=1)
     stored = [
         str(pq.read_metadata(next(path.glob("bucket-0/data-*.parquet"))).schema).splitlines()[2:]
@@ -279,7 +279,7 @@ def test_files_are_described_alike(paimon_java: PaimonJava, tmp_path: Path) -> N
 
 def test_pypaimon_reads_the_column(pypaimon: PyPaimonReader, tmp_path: Path) -> None:
     table = create_or_open(str(tmp_path / "db.db" / "t"), schema(), SteppingClock())
-    TableWriter(table).write(encoded(epoch_of(ALL)))
+    TableWriter(table).write(encoded_changes(epoch_of(ALL)))
     rows = normal_rows(pypaimon.read(table.location))
     assert [row["doc"] for row in rows] == [as_struct(document) for document in ALL]
     rust = normal_rows(pypaimon.read_by_rust(table.location))

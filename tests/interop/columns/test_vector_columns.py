@@ -1,4 +1,4 @@
-"""Columns of type VECTOR: PyPaimon 2.1 and Paimon's Rust read ours, and we read PyPaimon's."""
+"""PyPaimon 2.1 and Paimon's Rust read our columns of type VECTOR, and we read PyPaimon's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import create_or_open, open_file_store_table, open_for_writing
+from stream_app.table.opening import create_or_open, open_file_store_table, require_writable
 from tests.support.interop.compacted_tables import compact_fully
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
@@ -108,7 +108,7 @@ def test_a_table_of_pypaimon_is_continued(pypaimon: PyPaimonReader, tmp_path: Pa
     place = tmp_path / "db.db" / "t"
     pypaimon.write(place, pa.Table.from_pylist(rows, schema), primary_keys=["k"],
                    options={"bucket": 1})  # fmt: skip
-    table = open_for_writing(open_file_store_table(str(place)))
+    table = require_writable(open_file_store_table(str(place)))
     assert str(table.schema.fields.field("v").data_type) == "VECTOR<FLOAT, 2>"
     assert by_content(read_rows(table)) == by_content(rows)
     TableWriter(table).write([("+I", {"k": 3, "v": [0.5, 7.0], "t": "ours"})])

@@ -1,4 +1,4 @@
-"""Definitions of tables: what Paimon's Java refuses we refuse; what else we refuse is listed."""
+"""stream_app refuses the tables that Paimon's Java refuses, and a listed few more."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def option_sets() -> list[dict[str, str]]:
     return [dict(word.partition("=")[::2] for word in options) for options in words]
 
 
-def generated() -> Iterator[Definition]:
+def generated_definitions() -> Iterator[Definition]:
     for (keys, parts), engine, producer, vectors, bucket in itertools.product(
         KEYS, ENGINES, PRODUCERS, ["false", "true"], ["-2", "-1", "2"]
     ):
@@ -113,7 +113,7 @@ def definition(
     return {"primary_keys": keys, "partition_keys": parts, "options": merged}
 
 
-def ours(definition: Definition) -> str | None:
+def our_problem_of(definition: Definition) -> str | None:
     keys, parts, options = (
         definition["primary_keys"],
         definition["partition_keys"],
@@ -132,13 +132,13 @@ def ours(definition: Definition) -> str | None:
 def test_we_refuse_all_that_paimon_refuses_and_say_why_we_refuse_more(
     paimon_java: PaimonJava,
 ) -> None:
-    definitions = list(generated())
+    definitions = list(generated_definitions())
     columns = list(COLUMNS.items())
     requests = [{"columns": columns, **definition} for definition in definitions]
     theirs = paimon_java.ask("definitions", definitions=requests)["problems"]
     accepted = Counter[str]()
     for definition, problem in zip(definitions, theirs, strict=True):
-        our_problem = ours(definition)
+        our_problem = our_problem_of(definition)
         if problem is not None:
             assert our_problem is not None, (definition, problem)
         elif our_problem is not None:

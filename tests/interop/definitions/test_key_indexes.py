@@ -1,4 +1,4 @@
-"""Key indexes of Paimon 2: their tables are read as if the index files were not there, and kept.
+"""stream_app reads and continues Paimon 2's tables with key indexes, whose files it keeps.
 
 No writer of them can be had for the tests. So the entries of the index manifest are made here as
 Paimon's source has them (`index/pksorted/PkSortedIndexFile.java`), beside deletion vectors. The
@@ -27,7 +27,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import SetOption
 from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
 from tests.support.jobs.table_writer import TableWriter
@@ -102,7 +102,7 @@ def test_a_table_with_a_key_index_is_read_and_its_index_is_kept(
     assert sorted_rows(normal_rows(pypaimon.read(location))) == expected
 
     with pytest.raises(UnsupportedTableError, match=rf"cannot write this table: {key} = v \("):
-        open_for_writing(open_file_store_table(str(location)))
+        require_writable(open_file_store_table(str(location)))
     before = {file: file.read_bytes() for file in location.rglob("*") if file.is_file()}
     for verb in ("compact", "truncate"):
         assert main([verb, str(location)]) == 2, verb

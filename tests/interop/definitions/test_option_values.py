@@ -1,4 +1,4 @@
-"""No option that we store closes a table to Paimon: what we take, Java and PyPaimon read."""
+"""Java and PyPaimon can read each table whose options stream_app stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of Paimon 2: what its options make of a row, its metadata, and its list of options."""
+"""stream_app knows Paimon 2's options, and reads, continues or refuses its tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream_app.app.cli.main import main
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.core_options import OPTIONS, option_named, unknown_options
 from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_PREFIXES
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from tests.support.judges.normal_rows import normal_rows, sorted_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.judges.pypaimon_reader import PyPaimonReader
@@ -89,7 +89,7 @@ def test_a_table_whose_rows_mean_something_else_is_refused(
     for purpose in (
         lambda: stream_app.open_table(path).read(),
         lambda: stream_app.open_table(path).read_incremental((1, 2)),
-        lambda: open_for_writing(open_file_store_table(str(path))),
+        lambda: require_writable(open_file_store_table(str(path))),
     ):
         with pytest.raises(UnsupportedTableError, match=rf"this table: {key} = true \("):
             purpose()
@@ -106,7 +106,7 @@ def test_at_its_default_such_an_option_changes_nothing(
     off = ("primary-key.nullable", "deletion-vectors.merge-on-read", "sequence.snapshot-ordering")
     write_table(pypaimon, path, dict.fromkeys(off, "false"))
     assert rows_of(stream_app.open_table(path).read().read_all()) == MERGED
-    open_for_writing(open_file_store_table(str(path)))
+    require_writable(open_file_store_table(str(path)))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_we_read_but_do_not_write_tables_that_only_paimons_writers_keep_up(
     with_option(path, key, "v")
     assert rows_of(stream_app.open_table(path).read().read_all()) == FIRST
     with pytest.raises(UnsupportedTableError, match=rf"cannot write this table: {key} = v \("):
-        open_for_writing(open_file_store_table(str(path)))
+        require_writable(open_file_store_table(str(path)))
     before = sorted(file for file in path.rglob("*") if file.is_file())
     for verb in (["compact", str(path), "--full"], ["truncate", str(path)]):
         assert main(verb) == 2, verb
@@ -163,7 +163,7 @@ def test_an_unknown_option_refuses_each_change_until_it_is_taken_out(
     assert main(["check", str(path)]) == 3
     assert "some.later.option" in capsys.readouterr().out
     assert main(["alter", str(path), "--unset", "some.later.option"]) == 0
-    open_for_writing(open_file_store_table(str(path)))
+    require_writable(open_file_store_table(str(path)))
     assert main(["check", str(path)]) == 0
 
 
@@ -173,7 +173,7 @@ def test_our_commits_name_their_writer_and_every_engine_reads_them(
 ) -> None:
     """Our commit follows a snapshot of PyPaimon 2, whose own notes stay in that snapshot."""
     write_table(pypaimon, path, {})
-    SmallTable(open_for_writing(open_file_store_table(str(path)))).commit(
+    SmallTable(require_writable(open_file_store_table(str(path)))).commit(
         *inserts([{"k": 3, "v": "c"}])
     )
     expected = [*MERGED, {"k": 3, "v": "c"}]
@@ -223,7 +223,7 @@ def test_fields_of_a_later_version_warn_readers_and_refuse_writers(
     assert f"fields of its {file}" in caplog.text
     assert "stream_app does not know: laterField" in caplog.text
     with pytest.raises(UnsupportedTableError, match="laterField; a commit would lose"):
-        SmallTable(open_for_writing(open_file_store_table(str(path)))).commit(*inserts(SECOND))
+        SmallTable(require_writable(open_file_store_table(str(path)))).commit(*inserts(SECOND))
 
 
 def latest_file(path: Path, kind: str) -> Path:

@@ -1,4 +1,4 @@
-"""Data files of ORC and Avro: Paimon reads ours, and we continue with what it wrote."""
+"""Paimon reads our data files of ORC and Avro, and we continue Paimon's tables."""
 
 from __future__ import annotations
 

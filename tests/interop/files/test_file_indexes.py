@@ -1,4 +1,4 @@
-"""File indexes: ours have Java's bytes, both skip files by them, and find every row."""
+"""Our file indexes have Java's bytes; Java and we skip files by them, and find every row."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def records(entries: Iterable[ManifestEntry]) -> list[str]:
     )
 
 
-def marked(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
+def marked_rows(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
     """The rows that vectors mark, by file."""
     vectors = deletion_vectors(table, snapshot)
     return sorted(
@@ -110,7 +110,7 @@ def story(table: FileStoreTable) -> list[dict[str, Any]]:
                 "delta": records(scan.delta(snapshot)),
                 "changelog": records(scan.changelog(snapshot)),
                 "live": records(scan.live(snapshot)),
-                "marked": marked(table, snapshot),
+                "marked": marked_rows(table, snapshot),
             }
         )
     return lines

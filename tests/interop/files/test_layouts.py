@@ -1,4 +1,4 @@
-"""Options that move files or change how they are written, each in a table that Paimon has made.
+"""Each option that moves files, or changes how they are written, works in a table of Paimon's.
 
 Whatever the option: `check` finds nothing wrong in a sound table, upkeep takes away what nothing
 names and no more, and rows are those that Paimon reads, or are refused with the option's name.
@@ -17,7 +17,7 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.errors import UnsupportedTableError
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.interop.compacted_tables import FAR_FUTURE_MS
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
@@ -249,7 +249,7 @@ def named_files(paimon_java: PaimonJava, path: Path) -> set[str]:
     "name",
     [pytest.param(name, marks=[pytest.mark.variant] * (name in VARIANTS)) for name in LAYOUTS],
 )
-def test_a_table_of_paimons_is_treated_rightly(
+def test_a_table_of_paimon_stays_sound_while_stream_app_writes_and_expires(
     paimon_java: PaimonJava, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     layout, path = LAYOUTS[name], tmp_path / "db.db" / "t"
@@ -257,9 +257,9 @@ def test_a_table_of_paimons_is_treated_rightly(
     assert_sound(paimon_java, path, layout)
     if layout.unwritten:
         with pytest.raises(UnsupportedTableError, match=layout.unwritten):
-            open_for_writing(open_file_store_table(str(path)))
+            require_writable(open_file_store_table(str(path)))
     else:
-        writer = TableWriter(open_for_writing(open_file_store_table(str(path))), CompactInCaller)
+        writer = TableWriter(require_writable(open_file_store_table(str(path))), CompactInCaller)
         for epoch in range(20, 26):
             writer.write(rows(epoch, range(epoch, 6 + epoch)))
         writer.commit.compact_due()
@@ -334,7 +334,7 @@ def test_the_folder_of_a_branch_is_the_branch(paimon_java: PaimonJava, tmp_path:
     assert sound_report(open_file_store_table(branch)).version_count == 3  # one is the tag
     assert stream_app.open_table(branch).location == branch
     assert main(["check", branch]) == main(["inspect", branch, "files"]) == 0
-    writable = open_for_writing(open_file_store_table(branch))
+    writable = require_writable(open_file_store_table(branch))
     assert (writable.location, writable.branch, writable.version_root) == (str(path), "x", branch)
     assert main(["expire-snapshots", branch]) == 0
     assert main(["remove-orphan-files", branch]) != 0, "the branch's files may be the table's"

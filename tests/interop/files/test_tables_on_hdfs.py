@@ -1,4 +1,4 @@
-"""A table on a real HDFS: races, compactions, expiry, a NameNode that dies; and Java reads it."""
+"""A table on a real HDFS survives races, compactions, expiry and a dead NameNode; Java reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches: Paimon reads and writes ours, we theirs, and the main branch follows one of them."""
+"""Paimon reads and writes our branches, and we Paimon's; a branch can become the main one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.opening import create_or_open, open_file_store_table, open_for_writing
+from stream_app.table.opening import create_or_open, open_file_store_table, require_writable
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.branches import fast_forward, plan_fast_forward
 from stream_app.table.upkeep.orphan_files import plan_orphans
@@ -64,7 +64,7 @@ def java_rows(paimon_java: PaimonJava, path: Path | str) -> list[str]:
 
 def writer_of(path: Path | str, user: str) -> TableWriter:
     return TableWriter(
-        open_for_writing(open_file_store_table(str(path))), CompactInCaller, user=user
+        require_writable(open_file_store_table(str(path))), CompactInCaller, user=user
     )
 
 
@@ -232,7 +232,7 @@ def test_a_branch_is_not_followed_while_its_snapshots_expire(table: Path) -> Non
 def test_a_job_keeps_a_branch_small(table: Path) -> None:
     side = branch_of(table, "side")
     options = {"snapshot.num-retained.max": "2", "snapshot.num-retained.min": "1"}
-    of_side = open_for_writing(open_file_store_table(side).with_options(options))
+    of_side = require_writable(open_file_store_table(side).with_options(options))
     upkeep = TableMaintenance(of_side)
     writer = TableWriter(of_side, CompactInCaller, user="side")
     for epoch in range(9):

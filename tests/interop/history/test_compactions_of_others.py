@@ -20,7 +20,7 @@ from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.compaction_report import reports_of_property
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.lookup.lookup_reader import bucket_lookup
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.compacting_table import wait_for_plan
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content, read_rows
@@ -110,7 +110,7 @@ def test_a_rescaled_partition(paimon_java: PaimonJava, tmp_path: Path) -> None:
         ]
 
     assert lost() == []
-    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
+    rescaled = require_writable(open_file_store_table(table.location, table.clock))
     job = rescaled.with_options({"write-only": "false"})
     compactor = StreamTableCommit(
         job, "c", CompactInCaller(job), last_identifier=BATCH_COMMIT_IDENTIFIER

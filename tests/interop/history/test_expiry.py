@@ -1,4 +1,4 @@
-"""Paimon's expiry and ours on the same table: the same stays. And Paimon reads what we have left.
+"""Paimon's expiry and ours keep the same files, and Paimon reads what ours has kept.
 
 Where tables differ on purpose (time counts from when a snapshot was replaced) a test says so.
 """
@@ -92,7 +92,7 @@ def test_java_and_we_expire_a_java_table_alike(
     java_path, ours = two_copies(path)
     count = paimon_java.expire(java_path, retain_max=retained, retain_min=retained)
     assert (
-        expire(open_file_store_table(str(ours)), num_max=retained, num_min=retained, time_ms=0)
+        expire(open_file_store_table(str(ours)), num_max=retained, num_min=retained, retained_ms=0)
         == count
         > 2
     )
@@ -112,7 +112,9 @@ def test_java_and_we_expire_our_table_alike_and_continue(
     writer = our_table(tmp_path / "db.db" / "t", TABLES[kind])
     java_path, ours = two_copies(tmp_path / "db.db" / "t")
     count = paimon_java.expire(java_path, retain_max=3, retain_min=3)
-    assert expire(open_file_store_table(str(ours)), num_max=3, num_min=3, time_ms=0) == count > 3
+    assert (
+        expire(open_file_store_table(str(ours)), num_max=3, num_min=3, retained_ms=0) == count > 3
+    )
     assert_same_left(java_path, ours)
     expected = by_content(writer.model.rows())
     assert by_content(paimon_java.read(ours)) == expected
@@ -121,7 +123,7 @@ def test_java_and_we_expire_our_table_alike_and_continue(
     ).snapshots.ids()
     # Then each expires what the other has left.
     assert paimon_java.expire(ours, retain_max=1, retain_min=1) == 2
-    assert expire(open_file_store_table(str(java_path)), num_max=1, num_min=1, time_ms=0) == 2
+    assert expire(open_file_store_table(str(java_path)), num_max=1, num_min=1, retained_ms=0) == 2
     assert_same_left(java_path, ours)
     assert by_content(paimon_java.read(java_path)) == expected
     paimon_java.write(ours, [("+I", {"k": 10**6, "v": "new"})], identifier=1)
@@ -162,7 +164,7 @@ def test_time_counts_from_when_a_snapshot_was_replaced(
     cut = times[number]
     now = table.clock.now_ms()
     paimon_java.expire(java_path, retain_max=99, retain_min=1, time_retained_ms=now - cut)
-    expire(table, num_max=99, num_min=1, time_ms=now - cut)
+    expire(table, num_max=99, num_min=1, retained_ms=now - cut)
     # That snapshot was made just before the time that is retained, and replaced within it.
     assert open_file_store_table(str(java_path)).snapshots.ids()[0] == number + 1
     assert table.snapshots.ids()[0] == number

@@ -1,4 +1,4 @@
-"""Partitions that stream_app overwrites: Paimon's readers see the new rows, and Java writes on."""
+"""Paimon's readers see the rows of partitions that stream_app overwrote, and Java continues."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from tests.support.interop.changelog_tables import (
     write_ours,
 )
 from tests.support.interop.compacted_tables import latest_of
-from tests.support.interop.followed_rows import ours
+from tests.support.interop.followed_rows import our_changes
 from tests.support.jobs.table_writer import CompactInCaller, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -163,7 +163,7 @@ def test_turns_with_restarts_give_the_changelog_of_java_alone(
     assert by_content(paimon_java.read(path)) == by_content(read_rows(table)) == rows
     assert java_changes(paimon_java, path) == java_changes(paimon_java, alone)
     if CASES[case].get("changelog-producer"):
-        followed = ours(stream_app.PaimonTable(table).changelog(snapshot=1))
+        followed = our_changes(stream_app.PaimonTable(table).changelog(snapshot=1))
         assert [changes for changes in followed.values() if changes] == java_changes(
             paimon_java, alone
         )

@@ -1,4 +1,4 @@
-"""Rows that Paimon's Java has committed and not compacted: a job of ours brings them to readers."""
+"""A job of ours compacts the rows that Paimon's Java has committed and not compacted."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_file_store_table, open_for_writing
-from stream_app.table.versions.waiting_row_count import rows_that_wait
+from stream_app.table.opening import open_file_store_table, require_writable
+from stream_app.table.versions.waiting_row_count import count_waiting_rows
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter
 from tests.support.judges.paimon_java import PaimonJava
 
@@ -22,7 +22,7 @@ KINDS = {
 
 
 def waiting(table: FileStoreTable) -> int:
-    return rows_that_wait(table, table.snapshots.latest(), counts_newest_epoch=True)
+    return count_waiting_rows(table, table.snapshots.latest(), counts_newest_epoch=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -36,7 +36,7 @@ def test_a_job_compacts_what_java_has_left(
     rows = [{"k": k, "v": f"v{k}"} for k in range(20)]
     changes = [("+I", row) for row in rows]
     paimon_java.write(path, changes, identifier=1, options={"write-only": True})
-    table = open_for_writing(open_file_store_table(str(path)))
+    table = require_writable(open_file_store_table(str(path)))
     assert waiting(table) == 20
     skips = kind in ("first-row", "deletion vectors")
     assert len(paimon_java.read(path)) == (0 if skips else 20)

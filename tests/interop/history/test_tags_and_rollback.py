@@ -1,4 +1,4 @@
-"""Tags and rollbacks with Paimon beside us: each reads and continues what the other has left."""
+"""Paimon and stream_app read and continue each other's tables after tags and rollbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables whose latest version AWS Glue names: PyIceberg finds them there. Glue is moto's."""
+"""PyIceberg finds tables whose latest version AWS Glue names. Glue is moto's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables whose latest version a Hive metastore names: PyIceberg and Spark find them there.
+"""PyIceberg and Spark find tables whose latest version a Hive metastore names.
 
 PyIceberg's client does not know Hive 4, so it is given the pointer that this metastore has. Nor
 does Spark's, so Hive's own client stands before it.

@@ -1,4 +1,4 @@
-"""A process that is killed before its Iceberg catalog knows a version: the next start heals it."""
+"""The next start repairs an Iceberg catalog that a killed process left a version behind."""
 
 from __future__ import annotations
 

@@ -219,8 +219,8 @@ def test_a_login_that_never_comes_holds_no_commit(
 ) -> None:
     with silent_port() as port:
         login = {"oauth2_server_uri": f"http://127.0.0.1:{port}", "credential": f"writer:{SECRET}"}
-        limit = {"rest.client.socket-timeout-ms": "300"}
-        assert commits_within(a_guarded_table(tmp_path, guarded.uri, **login, **limit), 60)
+        timeout = {"rest.client.socket-timeout-ms": "300"}
+        assert commits_within(a_guarded_table(tmp_path, guarded.uri, **login, **timeout), 60)
     assert "timed out" in caplog.text
     assert SECRET not in caplog.text
 

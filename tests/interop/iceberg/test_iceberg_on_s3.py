@@ -1,4 +1,4 @@
-"""Tables on S3 in an Iceberg REST catalog, which gives readers the keys of the files."""
+"""An Iceberg REST catalog gives readers of tables on S3 the keys of the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a crash leaves in Iceberg's folder go as orphans; what readers need stays."""
+"""The orphan search deletes what a crash left in Iceberg's folder, and keeps readers' files."""
 
 from __future__ import annotations
 

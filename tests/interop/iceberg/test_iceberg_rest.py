@@ -1,4 +1,4 @@
-"""Tables in Iceberg's own REST catalog: PyIceberg finds them by name, with each version."""
+"""PyIceberg finds each version of tables by name in Iceberg's own REST catalog."""
 
 from __future__ import annotations
 
@@ -273,8 +273,8 @@ def test_a_catalog_that_never_answers_holds_no_commit(
 ) -> None:
     with silent_port() as port:
         uri = f"http://127.0.0.1:{port}"
-        limit = {"metadata.iceberg.rest.rest.client.socket-timeout-ms": "300"}
-        table = a_rest_table(tmp_path, uri, "id INT", options=limit)
+        timeout = {"metadata.iceberg.rest.rest.client.socket-timeout-ms": "300"}
+        table = a_rest_table(tmp_path, uri, "id INT", options=timeout)
         assert commits_within(table, seconds=60)
     assert "timed out" in caplog.text
     assert read_rows(table.table) == [{"id": 1}]

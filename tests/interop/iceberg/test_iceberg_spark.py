@@ -1,4 +1,4 @@
-"""Iceberg's runtime for Spark reads our tables by their names: rows, history, tags, statistics."""
+"""Iceberg's runtime for Spark reads rows, history, tags and statistics of our tables by name."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> 
     assert (sum(vectors["n"].to_pylist()) > 0) == has_vectors
     assert_appends_only_append(judged)
 
-    expire(judged.table, num_max=2, num_min=1, time_ms=0)
+    expire(judged.table, num_max=2, num_min=1, retained_ms=0)
     IcebergPublisher(judged.table).catch_up()
     assert judged.listed() == [monday, *judged.table.snapshots.ids()]
     assert judged.rows("VERSION AS OF 'monday'") == by_content(judged.compared_rows[monday])

@@ -1,4 +1,4 @@
-"""Tables whose latest version a database names: PyIceberg finds them by its SQL catalog."""
+"""PyIceberg's SQL catalog finds tables whose latest version a database names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables without a primary key: ours before Paimon's readers, Paimon's before ours, in turns."""
+"""Paimon reads our tables without a primary key, we read Paimon's, and both write in turns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.interop.append_tables import SOON, TABLES, a_table, some_inserts
@@ -107,7 +107,7 @@ def test_paimon_and_we_write_in_turns(
         [("dt", "STRING"), ("k", "INT"), ("a", "STRING"), ("b", "DECIMAL(20,3)")],
         primary_keys=[], partition_keys=["dt"], options={**SOON, **options},
     )  # fmt: skip
-    table = open_for_writing(open_file_store_table(str(location)))
+    table = require_writable(open_file_store_table(str(location)))
     writer = TableWriter(table, user="ours")
     model, ours = writer.model, 0
     for turn, epoch in enumerate(some_inserts(table, seed, (15,) * 9)):
@@ -246,7 +246,7 @@ def deleting_writer(paimon_java: PaimonJava, folder: Path, **options: Any) -> Ta
         location, [("k", "INT")], primary_keys=[],
         options={"deletion-vectors.enabled": "true", **options},
     )  # fmt: skip
-    return TableWriter(open_for_writing(open_file_store_table(str(location))))
+    return TableWriter(require_writable(open_file_store_table(str(location))))
 
 
 def numbers(epoch: int, count: int = 10) -> list[Change]:

@@ -1,4 +1,4 @@
-"""Changelogs that compactions write: Paimon's Java and stream_app write the same changes.
+"""The compactions of Paimon's Java and of stream_app write the same changelogs.
 
 Two tables get the same epochs. Java writes and compacts the first alone. In the second, Java and
 stream_app take turns by chance.
@@ -22,7 +22,7 @@ from tests.support.interop.changelog_tables import (
     write_java,
     write_ours,
 )
-from tests.support.interop.followed_rows import ours
+from tests.support.interop.followed_rows import our_changes
 from tests.support.jobs.table_writer import by_content, read_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.tables.small_table import Change
@@ -50,7 +50,7 @@ def test_java_and_we_write_the_same_changelog(
         else:
             write_ours(table, changes, epoch)
     assert java_changes(paimon_java, turns) == java_changes(paimon_java, alone)
-    followed = ours(stream_app.PaimonTable(table).changelog(snapshot=1))
+    followed = our_changes(stream_app.PaimonTable(table).changelog(snapshot=1))
     assert [changes for changes in followed.values() if changes] == java_changes(paimon_java, alone)
     rows = by_content(paimon_java.read(alone))
     assert by_content(paimon_java.read(turns)) == by_content(read_rows(table)) == rows

@@ -1,4 +1,4 @@
-"""docs/reference/compatibility.md: what three implementations do with each kind of table.
+"""Three implementations treat each kind of table as docs/reference/compatibility.md says.
 
 Each cell is what a step here did. REWRITE=1 writes the page of what ran; without it the page must
 say the same. A step that goes wrong is a failure, unless a library refuses the kind in words. A
@@ -23,11 +23,11 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from tests.simulation.actors.workers import by_bucket, writing
 from tests.simulation.model.merging import Record, merge_of, merged, placed
 from tests.support.histories.every_kind import ALWAYS_REFUSED, EVERY_KIND, options_of
-from tests.support.interop.followed_rows import ours, texts
+from tests.support.interop.followed_rows import our_changes, texts
 from tests.support.jobs.table_writer import CompactInCaller, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonError, PaimonJava
@@ -152,7 +152,10 @@ class Tried:
 
     @property
     def table(self) -> FileStoreTable:
-        return open_for_writing(stream_app.open_table(str(self.path)).table)
+        return require_writable(stream_app.open_table(str(self.path)).table)
+
+    def _our_changes(self) -> list[list[str]]:
+        return list(our_changes(stream_app.PaimonTable(self.table).changelog(snapshot=1)).values())
 
     @property
     def _takes_deletes(self) -> bool:
@@ -174,10 +177,7 @@ class Tried:
         self._check_changelog(
             "Java", lambda: [texts(p.changes) for p in self.java.changelog(self.path)]
         )
-        self._check_changelog(
-            "stream_app",
-            lambda: list(ours(stream_app.PaimonTable(self.table).changelog(snapshot=1)).values()),
-        )
+        self._check_changelog("stream_app", self._our_changes)
         self._check_changelog(
             "PyPaimon", lambda: [of_kinds(rows) for rows in pypaimon.follow(self.path)]
         )

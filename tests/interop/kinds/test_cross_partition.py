@@ -1,4 +1,4 @@
-"""Tables whose key lacks partition columns: Paimon's own assigner does what this writer does."""
+"""Paimon's assigner and stream_app place the rows of keys that lack partition columns alike."""
 
 from __future__ import annotations
 

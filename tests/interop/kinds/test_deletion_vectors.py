@@ -1,4 +1,4 @@
-"""Deletion vectors that Paimon's Java wrote before us, and ours before Java and PyPaimon."""
+"""stream_app reads deletion vectors of Paimon's Java; Java and PyPaimon read ours."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ def live_of(table: FileStoreTable) -> list[ManifestEntry]:
     return sorted(live, key=lambda entry: min(keys_of(table, entry)))
 
 
-def stored(table: FileStoreTable, entry: ManifestEntry) -> pq.ParquetFile:
+def stored_file(table: FileStoreTable, entry: ManifestEntry) -> pq.ParquetFile:
     return pq.ParquetFile(table.paths.data_file(entry.partition, entry.bucket, entry.file))
 
 
 def keys_of(table: FileStoreTable, entry: ManifestEntry) -> list[int]:
-    return stored(table, entry).read(["k"])["k"].to_pylist()
+    return stored_file(table, entry).read(["k"])["k"].to_pylist()
 
 
 def rows_of(table: FileStoreTable, entry: ManifestEntry) -> pa.Table:
     """The rows of a file that are left, read in small batches."""
-    file = stored(table, entry)
+    file = stored_file(table, entry)
     vectors = deletion_vectors(table, latest_of(table)).get(entry.bucket_id, {})
     batches = file.iter_batches(batch_size=7)
     if entry.file.file_name in vectors:
@@ -247,7 +247,7 @@ def delete_rows(
     """Deletes rows as an OVERWRITE of ours; their keys."""
     for entry, rows in places.items():
         live = table.manifests.read_index_manifest(latest_of(table).index_manifest)
-        vector = DeletionVector.of_positions(rows, bitmap64=is_64)
+        vector = DeletionVector.of_positions(rows, has_64_bits=is_64)
         bucket = entry.bucket_id
         changes = index_changes(table, live, bucket, deleted_rows={entry.file.file_name: vector})
         publish(table, CommitKind.OVERWRITE, changes)

@@ -1,4 +1,4 @@
-"""Tables with ``bucket = -1`` and a key: Paimon's Java and stream_app write in turns."""
+"""Paimon's Java and stream_app write tables with ``bucket = -1`` and a key in turns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stream_app.format.binary_row import encode_row
 from stream_app.format.bucket_hash import murmur_hash
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.versions.index_manifests import index_manifest
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter
 from tests.support.judges.paimon_java import PaimonJava
@@ -102,7 +102,7 @@ def test_we_and_java_go_on_with_each_others_buckets(
         location, COLUMNS, primary_keys=["dt", "id", "no"], partition_keys=["dt"],
         options={"bucket": -1, "dynamic-bucket.target-row-num": 40, **options},
     )  # fmt: skip
-    table = open_for_writing(open_file_store_table(str(location)))
+    table = require_writable(open_file_store_table(str(location)))
     writer = TableWriter(table, CompactInCaller)
     rows: Rows = {}
     index: Buckets = {}

@@ -1,4 +1,4 @@
-"""Deletion vectors of tables with a primary key: Paimon's Java and stream_app write in turns."""
+"""Paimon's Java and stream_app write keyed tables with deletion vectors in turns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import stream_app
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from tests.support.interop.compacted_tables import latest_of
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter
@@ -34,7 +34,7 @@ def test_we_and_java_mark_replaced_rows_in_turns(
             "num-sorted-run.compaction-trigger": 3,
         },
     )  # fmt: skip
-    table = open_for_writing(open_file_store_table(str(location)))
+    table = require_writable(open_file_store_table(str(location)))
     writer = TableWriter(table, CompactInCaller)
     expected = {k: f"0-{k}" for k in range(1500)}
     writer.write([("+I", {"k": k, "v": v}) for k, v in expected.items()])

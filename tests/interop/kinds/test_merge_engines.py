@@ -1,4 +1,4 @@
-"""Tables of each merge engine: Paimon merges our files, and we merge Paimon's, to the same rows."""
+"""Paimon and stream_app merge each other's files to the same rows, for each merge engine."""
 
 from __future__ import annotations
 

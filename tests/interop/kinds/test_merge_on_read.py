@@ -1,4 +1,4 @@
-"""Tables of Paimon 2 whose readers merge level 0 with vectors: ``deletion-vectors.merge-on-read``.
+"""Paimon 2 and stream_app read level 0 with ``deletion-vectors.merge-on-read`` alike.
 
 Paimon 1.4 does not know the option: its Java compacts such tables, and reads them without level 0.
 """

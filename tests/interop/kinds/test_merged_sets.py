@@ -1,4 +1,4 @@
-"""Bitmaps and sketches in columns of bytes: Paimon and stream_app unite each other's values."""
+"""Paimon and stream_app unite each other's bitmaps and sketches in columns of bytes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _sets_of(java: PaimonJava, function: str, numbers: Iterable[list[int]]) -> l
     return [base64.b64decode(value) for value in answer["made"]]
 
 
-def _described(java: PaimonJava, function: str, value: bytes | None) -> str | None:
+def _described_value(java: PaimonJava, function: str, value: bytes | None) -> str | None:
     """Return a value's count of numbers and their hash, or a sketch's estimate."""
     if value is None:
         return None
@@ -71,10 +71,10 @@ def _changes(java: PaimonJava, chance: random.Random, count: int) -> list[Change
     ]  # fmt: skip
 
 
-def _held(java: PaimonJava, rows: Iterable[dict[str, Any]]) -> Iterator[list[Any]]:
+def _row_contents(java: PaimonJava, rows: Iterable[dict[str, Any]]) -> Iterator[list[Any]]:
     """Return the content of each row's values, as Java reads them."""
     for row in sorted(rows, key=lambda row: row["k"]):
-        yield [row["k"], *(_described(java, name, row[name]) for name in FUNCTIONS)]
+        yield [row["k"], *(_described_value(java, name, row[name]) for name in FUNCTIONS)]
 
 
 def test_java_reads_the_sets_that_it_would_make(
@@ -98,8 +98,8 @@ def test_java_reads_the_sets_that_it_would_make(
             paimon_java.write(turns, changes, identifier=100 + epoch)
         else:
             writer.write(changes)
-        expected = list(_held(paimon_java, paimon_java.read(alone)))
-        assert list(_held(paimon_java, read_rows(table))) == expected
-        assert list(_held(paimon_java, paimon_java.read(turns))) == expected
+        expected = list(_row_contents(paimon_java, paimon_java.read(alone)))
+        assert list(_row_contents(paimon_java, read_rows(table))) == expected
+        assert list(_row_contents(paimon_java, paimon_java.read(turns))) == expected
         if epoch == EPOCHS // 2:
             compact_fully(table.with_options({"write-only": "false"}))

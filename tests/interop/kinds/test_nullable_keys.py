@@ -1,4 +1,4 @@
-"""Tables of Paimon 2 with ``primary-key.nullable``: a null is a key like any other, and the least.
+"""Paimon 2 and stream_app take null as the least key with ``primary-key.nullable``.
 
 Paimon 1.4 does not know the option. Its Java reads such tables all the same, because it compares
 keys with nulls first. PyPaimon 2.1 makes them, writes and reads them.
@@ -21,10 +21,10 @@ from stream_app.errors import UsageError
 from stream_app.model.schema.iceberg_schema import iceberg_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from tests.simulation.model.merging import Record, kinds_of, merge_of, merged
 from tests.support.histories.every_kind import ALWAYS_REFUSED, EVERY_KIND, options_of
-from tests.support.interop.followed_rows import ours
+from tests.support.interop.followed_rows import our_changes
 from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
 from tests.support.jobs.table_writer import CompactInCaller, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
@@ -137,7 +137,7 @@ def test_we_read_go_on_with_and_compact_a_table_of_pypaimon(
         table = pa.Table.from_pylist(epoch_rows, schema)
         pypaimon.write(path, table, primary_keys=[name], options=options)
     assert by_content(read_rows(open_file_store_table(str(path)))) == by_content(rows.values())
-    small = SmallTable(open_for_writing(open_file_store_table(str(path))))
+    small = SmallTable(require_writable(open_file_store_table(str(path))))
     small.commit(("+I", {name: None, "v": 7}), ("-D", rows.pop(values[1])))
     rows[None] = {name: None, "v": 7}
     for _ in range(2):
@@ -160,7 +160,7 @@ def test_conditions_and_changes_know_null_keys(tmp_path: Path) -> None:
     table = stream_app.open_table(small.path)
     assert table.read(where="a IS NULL").read_all().to_pylist() == [{"a": None, "v": 2, **NO_TEXT}]
     assert table.read(where="a = 2").read_all().to_pylist() == [first[2]]
-    [compacted] = ours(table.changelog(snapshot=4)).values()
+    [compacted] = our_changes(table.changelog(snapshot=4)).values()
     assert [change[:15] for change in compacted] == [
         "+U [('a', None)",
         "-D [('a', 1), (",

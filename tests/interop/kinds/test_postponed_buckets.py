@@ -1,4 +1,4 @@
-"""Tables with ``bucket = -2``: Paimon's Java and stream_app postpone rows, and read the same ones.
+"""Paimon's Java and stream_app postpone rows with ``bucket = -2``, and read the same rows.
 
 Paimon's library has no job that gives postponed rows their buckets; its Flink and Spark have. Java
 writes to real buckets as these do: by an option of the process that gives their number.
@@ -15,7 +15,7 @@ import pytest
 
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.table.api.paimon_table import PaimonTable
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.overwrite.postponed_move import move_postponed
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
@@ -63,7 +63,7 @@ def test_java_and_we_postpone_rows_and_read_those_that_the_other_has_moved(
         location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
         options={"bucket": -2, "postpone.default-bucket-num": 3, **options},
     )  # fmt: skip
-    table = open_for_writing(open_file_store_table(str(location)))
+    table = require_writable(open_file_store_table(str(location)))
 
     def check(expected: list[dict[str, Any]]) -> None:
         assert by_content(paimon_java.read(location)) == by_content(expected)
@@ -108,7 +108,7 @@ def test_batches_go_to_the_buckets_that_the_other_engine_has_made(
         location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
         options={"bucket": -2, "postpone.target-row-num-per-bucket": 10},
     )  # fmt: skip
-    table = open_for_writing(open_file_store_table(str(location)))
+    table = require_writable(open_file_store_table(str(location)))
     rows: Rows = {}
 
     def batch(day: str, numbers: range, mark: str) -> pa.Table:

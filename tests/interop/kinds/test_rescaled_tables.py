@@ -1,4 +1,4 @@
-"""Fixed buckets that change in number: Paimon's Java, PyPaimon and stream_app continue in turns."""
+"""Paimon's Java, PyPaimon and stream_app continue tables in turns, with other bucket counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.overwrite.postponed_move import move_postponed
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
@@ -70,7 +70,7 @@ def test_engines_continue_after_each_others_rescale(
         location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
         options={"bucket": 2, **options},
     )  # fmt: skip
-    table = open_for_writing(open_file_store_table(str(location)))
+    table = require_writable(open_file_store_table(str(location)))
 
     def check(expected: dict[str, int]) -> None:
         assert by_content(paimon_java.read(location)) == by_content(as_rows(rows))
@@ -124,7 +124,7 @@ def test_postponed_rows_wait_while_their_partition_is_rescaled(
         location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
         options={"bucket": -2, "postpone.default-bucket-num": 2},
     )  # fmt: skip
-    table = open_for_writing(open_file_store_table(str(location)))
+    table = require_writable(open_file_store_table(str(location)))
 
     def check(expected: list[dict[str, Any]]) -> None:
         assert by_content(paimon_java.read(location)) == by_content(expected)

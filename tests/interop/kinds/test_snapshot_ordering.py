@@ -1,4 +1,4 @@
-"""Tables of Paimon 2 in which the later snapshot wins: ``sequence.snapshot-ordering``.
+"""Paimon 2 and stream_app let the later snapshot win with ``sequence.snapshot-ordering``.
 
 No engine that can be had reads such tables so: Java 2 has no published jar, and PyPaimon 2.1 and
 paimon-rust 0.4 take the rows' own numbers. So the files' numbers are held against the rule of
@@ -24,7 +24,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.simulation.model.merging import Record, merge_of, merged
-from tests.support.interop.followed_rows import ours
+from tests.support.interop.followed_rows import our_changes
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -157,7 +157,7 @@ def test_followers_get_changes_in_the_order_of_snapshots(tmp_path: Path) -> None
     for v in range(3):
         jobs[v % 2].write([("+I", {"k": 1, "v": v, "p": None, "t": None})])
         compact(table, whole=False)
-    by_snapshot = ours(stream_app.PaimonTable(table).changelog(snapshot=1))
+    by_snapshot = our_changes(stream_app.PaimonTable(table).changelog(snapshot=1))
     changes = [change for changes in by_snapshot.values() for change in changes]
     assert [change[:2] for change in changes] == ["+I", "+U", "-U", "+U", "-U"]
 

@@ -1,4 +1,4 @@
-"""Sorted compactions of tables without a key: the same rows, in an order that conditions use."""
+"""Sorted compactions of tables without a key keep the rows, in an order by which readers prune."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def sorted_by(table: FileStoreTable, order: RowOrder, *partitions: str) -> list[
         table=table,
         partition_filter=partition_filter,
         is_full=True,
-        follow=False,
+        follows=False,
         spark_settings={},
         row_order=order,
     )

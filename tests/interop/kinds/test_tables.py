@@ -1,4 +1,4 @@
-"""Tables of ours before Paimon's own readers, and tables that Paimon and we write in turns."""
+"""Paimon's readers read our tables, and Paimon and stream_app write tables in turns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stream_app.errors import CheckpointError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.histories.random_changes import RandomChanges
@@ -87,7 +87,7 @@ def test_paimon_and_we_write_in_turns(
         primary_keys=["dt", "k"], partition_keys=["dt"],
         options={"bucket": 2, "changelog-producer": producer, **LOW},
     )  # fmt: skip
-    table = open_for_writing(open_file_store_table(str(location)))
+    table = require_writable(open_file_store_table(str(location)))
     changes = RandomChanges(table.schema, random.Random(seed), key_count=40)
     # What was written by whom does not matter to the model: the order does.
     writer = TableWriter(table, user="ours")

@@ -19,7 +19,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.histories.random_changes import RandomChanges
 from tests.support.interop import append_tables
 from tests.support.interop.every_type import LOW, TABLES, a_table
-from tests.support.interop.followed_rows import ChangesBySnapshot, ours, texts
+from tests.support.interop.followed_rows import ChangesBySnapshot, our_changes, texts
 from tests.support.jobs.table_writer import TableWriter
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.tables.damaged_table import Damage
@@ -28,7 +28,7 @@ from tests.support.tables.sound_table import kinds_in, sound_report
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
 
-def theirs(paimon_java: PaimonJava, path: str, **options: Any) -> ChangesBySnapshot:
+def java_changes(paimon_java: PaimonJava, path: str, **options: Any) -> ChangesBySnapshot:
     """Return Java's changes with +I for +U: Java leaves +U in the rows that it reads first."""
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
     by_snapshot = {
@@ -47,18 +47,20 @@ def assert_followed_alike(
     """All start modes; the changes of all snapshots."""
     table = stream_app.open_table(path)
     for mode in ("latest-full", "latest", "compacted-full"):
-        followed = ours(table.changelog(start=mode))
-        assert followed == theirs(paimon_java, path, scan__mode=mode), mode
+        followed = our_changes(table.changelog(start=mode))
+        assert followed == java_changes(paimon_java, path, scan__mode=mode), mode
     for mode in ("from-snapshot", "from-snapshot-full"):
         for number in (0, 3, len(times)):
-            followed = ours(table.changelog(start=mode, snapshot=number))
-            java = theirs(paimon_java, path, scan__mode=mode, scan__snapshot_id=number)
+            followed = our_changes(table.changelog(start=mode, snapshot=number))
+            java = java_changes(paimon_java, path, scan__mode=mode, scan__snapshot_id=number)
             assert followed == java, (mode, number)
     for millis in (times[0] - 1, times[2], times[2] + 1, times[-1] + 1):
-        followed = ours(table.changelog(timestamp=millis))
-        java = theirs(paimon_java, path, scan__mode="from-timestamp", scan__timestamp_millis=millis)
+        followed = our_changes(table.changelog(timestamp=millis))
+        java = java_changes(
+            paimon_java, path, scan__mode="from-timestamp", scan__timestamp_millis=millis
+        )
         assert followed == java, millis
-    return ours(table.changelog(snapshot=1))
+    return our_changes(table.changelog(snapshot=1))
 
 
 def times_of(table: FileStoreTable) -> list[int]:
@@ -97,17 +99,17 @@ def test_our_append_tables_are_followed_alike(
         table.location, [("+I", {"a": 1, "dt": "x", "d": None, "k": 2, "b": "y"})], overwrite=True
     )
     of_overwrites = table.with_options(everything)
-    java = theirs(paimon_java, table.location, **everything, scan__mode="latest-full")
-    assert ours(stream_app.PaimonTable(of_overwrites).changelog(start="latest-full")) == java
+    java = java_changes(paimon_java, table.location, **everything, scan__mode="latest-full")
+    assert our_changes(stream_app.PaimonTable(of_overwrites).changelog(start="latest-full")) == java
     latest = table.snapshots.latest()
     assert latest is not None
     assert latest.commit_kind is CommitKind.OVERWRITE
     start: dict[str, Any] = {"scan__mode": "from-snapshot", "scan__snapshot_id": 1}
-    java = theirs(paimon_java, table.location, **everything, **start)
+    java = java_changes(paimon_java, table.location, **everything, **start)
     assert latest.snapshot_id in java
-    assert ours(stream_app.PaimonTable(of_overwrites).changelog(snapshot=1)) == java
-    java = theirs(paimon_java, table.location, **start)
-    assert ours(stream_app.PaimonTable(table).changelog(snapshot=1)) == java
+    assert our_changes(stream_app.PaimonTable(of_overwrites).changelog(snapshot=1)) == java
+    java = java_changes(paimon_java, table.location, **start)
+    assert our_changes(stream_app.PaimonTable(table).changelog(snapshot=1)) == java
 
 
 @pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
@@ -187,11 +189,11 @@ def test_java_and_we_continue_each_others_consumers(
     table = stream_app.open_table(path)
     for _ in range(3):
         writer.write(changes.epoch(5))
-    assert set(ours(table.changelog(snapshot=2, end=2, consumer_id="c"))) == {2}
-    assert set(theirs(paimon_java, path, consumer_id="c", scan__mode="latest")) == {3}
+    assert set(our_changes(table.changelog(snapshot=2, end=2, consumer_id="c"))) == {2}
+    assert set(java_changes(paimon_java, path, consumer_id="c", scan__mode="latest")) == {3}
     assert consumers.next_snapshot_id("c") == 4
     writer.write(changes.epoch(5))
-    assert set(ours(table.changelog(start="latest", consumer_id="c"))) == {4}
+    assert set(our_changes(table.changelog(start="latest", consumer_id="c"))) == {4}
     assert paimon_java.changelog(path, options={"consumer-id": "c", "scan.mode": "latest"}) == []
 
     consumers.reset("c", 2)

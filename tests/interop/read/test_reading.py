@@ -18,7 +18,7 @@ from stream_app import PaimonTable
 from stream_app.format.arrow_schema import arrow_schema
 from tests.support.histories.random_changes import RandomChanges
 from tests.support.interop.every_type import TABLES
-from tests.support.interop.written_tables import SIGNS, written
+from tests.support.interop.written_tables import SIGNS, write_epochs
 from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import Row, normal_rows, normal_value
 from tests.support.judges.paimon_java import PaimonJava
@@ -37,7 +37,7 @@ def with_text(reader: pa.RecordBatchReader) -> list[tuple[Row, str]]:
     return [(row, by_content([row])[0]) for row in rows]
 
 
-def parted(row: Row) -> tuple[str, str]:
+def kind_and_text(row: Row) -> tuple[str, str]:
     """A row's kind, and the rest as text."""
     values = dict(row)
     kind = values.pop("rowkind")
@@ -76,7 +76,7 @@ def condition(
 def test_conditions_and_columns_give_what_java_gives(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
-    location = written(tmp_path, name, seed).location
+    location = write_epochs(tmp_path, name, seed).location
     table = stream_app.open_table(location)
     noise = random.Random(seed)
     whole = table.read().read_all()
@@ -101,9 +101,9 @@ def assert_differences(
     """
     before, after = (set(rows(table.read(snapshot=number))) for number in (start, end))
     all_rows = normal_rows(reader.read_all())
-    kinds = {text: kind for kind, text in map(parted, javas)}
+    kinds = {text: kind for kind, text in map(kind_and_text, javas)}
     added, removed = set[str](), set[str]()
-    for kind, text in map(parted, all_rows):
+    for kind, text in map(kind_and_text, all_rows):
         (removed if kind == "-D" else added).add(text)
         assert kind == "-D" or kinds.get(text, kind) == kind
     keys = table.table.schema.primary_keys
@@ -148,7 +148,7 @@ def test_versions_and_incremental_reads_equal_javas(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
     """The test reads snapshots, two tags, and changes between snapshots in each scan mode."""
-    store = written(tmp_path, name, seed)
+    store = write_epochs(tmp_path, name, seed)
     location, table = store.location, stream_app.open_table(store.location)
     numbers = store.snapshots.ids()
     for number in numbers:
@@ -211,7 +211,7 @@ def test_pypaimon_reads_the_same_columns_and_keys(
     pypaimon: PyPaimonReader, tmp_path: Path, seed: int
 ) -> None:
     for name in ("partitions", "small files", "no changelog"):
-        location = written(tmp_path / name, name, seed).location
+        location = write_epochs(tmp_path / name, name, seed).location
         table = stream_app.open_table(location)
         whole = table.read().read_all()
         columns = table.schema.names[:2]

@@ -1,4 +1,4 @@
-"""Tables read by our source in a real Spark, as Paimon's Java reader reads them."""
+"""Our source in a real Spark reads tables as Paimon's Java reader does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stream_app.table.read.system_tables import ROW_FORMS, SYSTEM_TABLES
 from stream_app.variants.json_column import variants_of
 from tests.support.engines.stream_app_source import a_stream, frame, micro_batches, rows_of, source
 from tests.support.interop import append_tables, changelog_tables
-from tests.support.interop.written_tables import written
+from tests.support.interop.written_tables import write_epochs
 from tests.support.jobs.table_writer import TableWriter, by_content
 from tests.support.judges.normal_rows import without_nanoseconds
 from tests.support.judges.paimon_java import PaimonJava
@@ -39,7 +39,7 @@ def test_rows_are_those_that_java_reads(
     source: SparkSession, paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
     """The tables have one key column or several, partitions or none, and some compacted buckets."""
-    location = written(tmp_path, name, seed).location
+    location = write_epochs(tmp_path, name, seed).location
     rows = rows_of(frame(source, location), location)
     assert by_content(rows) == by_content(without_nanoseconds(paimon_java.read(location)))
 

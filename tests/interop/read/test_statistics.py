@@ -1,4 +1,4 @@
-"""Statistics of `analyze`, as Paimon's Java understands them, passes them on and deletes them."""
+"""Paimon's Java understands, carries and deletes the statistics of `analyze`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def row(k: int) -> Row:
     return {"k": k, **{name: values[k] for name, (_, values) in VALUES.items()}}
 
 
-def expected(name: str, column_id: int) -> dict[str, Any]:
+def expected_statistics(name: str, column_id: int) -> dict[str, Any]:
     values = [value for value in VALUES[name][1] if value is not None]
     common = {"id": column_id, "nulls": 4 - len(values), "distinct": len(set(values))}
     if name in WIDTHS:
@@ -84,7 +84,7 @@ def test_java_understands_the_statistics_of_every_type(
     assert stream_app.open_table(table).analyze() == 3
     statistics = paimon_java.statistics(table)
     assert {name: statistics["columns"][name] for name in VALUES} == {
-        name: expected(name, number) for number, name in enumerate(VALUES, start=1)
+        name: expected_statistics(name, number) for number, name in enumerate(VALUES, start=1)
     }
     sizes = [file["file_size"] for file in paimon_java.files(table)]
     assert (statistics["snapshot"], statistics["schema"], statistics["rows"]) == (2, 0, 4)
@@ -118,7 +118,7 @@ def test_nan_leaves_the_bounds_out(paimon_java: PaimonJava, tmp_path: Path) -> N
         )  # fmt: skip
 
 
-def named(paimon_java: PaimonJava, table: Path) -> list[str | None]:
+def named_statistics(paimon_java: PaimonJava, table: Path) -> list[str | None]:
     """The file of statistics that each snapshot names."""
     return [snapshot.get("statistics") for snapshot in paimon_java.snapshots(table)]
 
@@ -145,20 +145,20 @@ def test_both_pass_statistics_on_until_the_schema_changes(
         stream_app.open_table(table).analyze()
     else:
         paimon_java.collect_statistics(table)
-    name = named(paimon_java, table)[-1]
+    name = named_statistics(paimon_java, table)[-1]
     assert statistics_files(table) == {name}
     commit_ours(table)
     commit_javas(paimon_java, table, 5)
     commit_ours(table)
-    assert named(paimon_java, table)[2:] == [name] * 4
+    assert named_statistics(paimon_java, table)[2:] == [name] * 4
     # As in Paimon, the schema of the statistics counts, and not that of the snapshot.
     paimon_java.alter(table, ("add", "later", "INT"))
     copy = table.parent / "copy"
     shutil.copytree(table, copy)
     commit_ours(table)
     commit_javas(paimon_java, copy, 6)
-    assert named(paimon_java, table)[-1] is None
-    assert named(paimon_java, copy)[-1] is None
+    assert named_statistics(paimon_java, table)[-1] is None
+    assert named_statistics(paimon_java, copy)[-1] is None
     assert stream_app.open_table(table).system("statistics").num_rows == 0
 
 
@@ -174,7 +174,9 @@ def test_statistics_of_an_older_schema_end_as_in_java(paimon_java: PaimonJava, t
     shutil.copytree(table, copy)
     commit_ours(table)
     commit_javas(paimon_java, copy, 6)
-    assert named(paimon_java, table)[-1] is named(paimon_java, copy)[-1] is None
+    assert (
+        named_statistics(paimon_java, table)[-1] is named_statistics(paimon_java, copy)[-1] is None
+    )
 
 
 def test_a_missing_file_ends_the_statistics_and_no_job(
@@ -183,7 +185,7 @@ def test_a_missing_file_ends_the_statistics_and_no_job(
     stream_app.open_table(table).analyze()
     next((table / "statistics").iterdir()).unlink()
     commit_ours(table)
-    assert named(paimon_java, table)[-1] is None
+    assert named_statistics(paimon_java, table)[-1] is None
     assert "statistics cannot be read, so they end here" in caplog.text
 
 
@@ -195,10 +197,10 @@ def test_an_expiry_deletes_the_files_that_no_version_names(
         stream_app.open_table(table).analyze()
         commit_ours(table)
     paimon_java.tag(table, "kept", 5)
-    names = named(paimon_java, table)
+    names = named_statistics(paimon_java, table)
     assert statistics_files(table) == {names[2], names[4], names[6]}
     if whose == "ours":
-        assert expire(open_file_store_table(str(table)), num_max=1, num_min=1, time_ms=0) == 7
+        assert expire(open_file_store_table(str(table)), num_max=1, num_min=1, retained_ms=0) == 7
     else:
         assert paimon_java.expire(table) == 7
     assert statistics_files(table) == {names[4], names[6]}

@@ -1,4 +1,4 @@
-"""A version that a table's own options name: batch reads read it, as those of Paimon's Java do."""
+"""Batch reads read the version that a table's own options name, as those of Paimon's Java do."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def java(paimon_java: PaimonJava, path: Path) -> list[Any]:
     return sorted_rows(paimon_java.read(path))
 
 
-def ours(path: Path, **version: Any) -> list[Any]:
+def our_rows(path: Path, **version: Any) -> list[Any]:
     return sorted_rows(normal_rows(stream_app.open_table(path).read(**version).read_all()))
 
 
@@ -90,14 +90,14 @@ def test_a_batch_read_reads_the_version_that_the_options_name(
     paimon_java: PaimonJava, path: Path, name: str
 ) -> None:
     times = [snapshot["timeMillis"] for snapshot in paimon_java.snapshots(path)]
-    newest = ours(path)
+    newest = our_rows(path)
     store(path, OPTIONS[name](times))
     expected = java(paimon_java, path)
     assert (expected == newest) == (name in ("latest", "full"))
-    assert ours(path) == expected
+    assert our_rows(path) == expected
     assert spark(path) == expected
     # A version that is given counts over the stored one.
-    assert ours(path, snapshot=4) == newest
+    assert our_rows(path, snapshot=4) == newest
 
 
 def test_several_versions_are_refused_as_java_does(paimon_java: PaimonJava, path: Path) -> None:
@@ -105,7 +105,7 @@ def test_several_versions_are_refused_as_java_does(paimon_java: PaimonJava, path
     with pytest.raises(PaimonError):
         java(paimon_java, path)
     with pytest.raises(UsageError, match=r"-id and scan\.tag-name each name a version"):
-        ours(path)
+        our_rows(path)
 
 
 @pytest.mark.parametrize(
@@ -124,4 +124,4 @@ def test_several_versions_are_refused_as_java_does(paimon_java: PaimonJava, path
 def test_the_reader_names_the_option_that_it_refuses(path: Path, options: dict[str, Any]) -> None:
     store(path, options)
     with pytest.raises(UnsupportedTableError, match=next(iter(options))):
-        ours(path)
+        our_rows(path)

@@ -1,4 +1,4 @@
-"""System tables: the same columns, types and rows as Paimon's Java gives for the same table."""
+"""System tables have the columns, types and rows that Paimon's Java gives for the same table."""
 
 from __future__ import annotations
 
@@ -132,11 +132,11 @@ def test_each_system_table_equals_javas(paimon_java: PaimonJava, table: Path, na
     assert bool(java_rows) or name == "table_indexes"
     our_rows = normal_rows(ours)
     if name in ("schemas", "statistics"):
-        our_rows, java_rows = _parsed(our_rows), _parsed(java_rows)
+        our_rows, java_rows = _parsed_rows(our_rows), _parsed_rows(java_rows)
     assert by_content(our_rows) == by_content(java_rows)
 
 
-def _parsed(rows: list[Row]) -> list[Row]:
+def _parsed_rows(rows: list[Row]) -> list[Row]:
     return [
         {name: json.loads(value) if name in AS_JSON else value for name, value in row.items()}
         for row in rows

@@ -1,4 +1,4 @@
-"""Compactions of tables without a primary key: what is joined, what is kept, what is given up."""
+"""Compactions of tables without a primary key join small files, and give up lost races."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables without a primary key: what is written, how it is read, and what they cannot take."""
+"""Tables without a primary key store and return rows, and refuse what they cannot take."""
 
 from __future__ import annotations
 
@@ -134,9 +134,9 @@ def test_conditions_need_no_key(tmp_path: Path) -> None:
     table = a_table(tmp_path, **BUCKETED)
     table.commit(*inserts(*range(30)), ("+I", {"k": 7, "s": "again", "d": None}))
     condition = row_filter("k = 7", table.table.schema)
-    assert condition.buckets is not None
+    assert condition.bucket_pruning is not None
     entries = FileStoreScan(table.table).live(table.table.snapshots.latest())
-    assert sum(map(condition.buckets.may_hold, entries)) == 1
+    assert sum(map(condition.bucket_pruning.may_hold, entries)) == 1
     read = MergeRead(table.table, ("s",), condition)
     rows = pa.Table.from_batches(read.read(table.table.snapshots.latest()), read.schema)
     assert normal_rows(rows) == [{"s": "row 7"}, {"s": "again"}]

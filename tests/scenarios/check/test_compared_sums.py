@@ -1,4 +1,4 @@
-"""``check --source`` with another table or a tag: equal, or the keys of the rows that differ."""
+"""``check --source`` finds that two tables are equal, or names the keys of rows that differ."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_columns_that_cannot_be_compared_are_named(
     without = "w (INT and STRING), n (not there), x (only there)"
     assert main(["check", table.path, "--source", other_table.path, "--record"]) == 3
     assert f"columns were left out: {without}" in capsys.readouterr().out
-    facts = table_facts(table.table, of_job=False)
+    facts = table_facts(table.table, is_of_job=False)
     assert (facts.proven_at, facts.proven_without) == ("snapshot 1", without)
     assert main(["inspect", table.path]) == 0
     assert f"; without {without}\n" in capsys.readouterr().out
@@ -162,7 +162,7 @@ def test_a_recorded_comparison_stays_visible_in_later_snapshots(
     proven = next(line for line in capsys.readouterr().out.splitlines() if "proven" in line)
     assert f"equal to {other_table.path}, snapshot 1, " in proven
     assert "s ago: 4 rows with checksum" in proven
-    facts = table_facts(table.table, of_job=False)
+    facts = table_facts(table.table, is_of_job=False)
     assert (facts.proof_time_ms is not None, facts.proven_at) == (True, "snapshot 1")
     metrics = JobMetrics("db.t")
     watch = ProofWatch(StandingClock())

@@ -45,7 +45,7 @@ def table(sound: Path, tmp_path: Path) -> FileStoreTable:
     return open_file_store_table(str(shutil.copytree(sound, tmp_path / "a shop.db" / "t")))
 
 
-def added(table: FileStoreTable, number: int) -> list[Path]:
+def added_files(table: FileStoreTable, number: int) -> list[Path]:
     """The data files that a snapshot brings."""
     entries = FileStoreScan(table).delta(table.snapshots.snapshot(number))
     return [path_of(table, entry) for entry in entries if entry.kind is FileKind.ADD]
@@ -61,15 +61,15 @@ def manifest(table: FileStoreTable, name: str | None) -> Path:
 
 
 def data_of_first(table: FileStoreTable) -> Path:
-    return added(table, 1)[0]
+    return added_files(table, 1)[0]
 
 
 def data_of_fourth(table: FileStoreTable) -> Path:
-    return added(table, 4)[0]
+    return added_files(table, 4)[0]
 
 
 def data_of_last(table: FileStoreTable) -> Path:
-    return added(table, 7)[0]
+    return added_files(table, 7)[0]
 
 
 def changelog_of_fourth(table: FileStoreTable) -> Path:
@@ -153,7 +153,7 @@ def test_the_latest_version_is_spoken_of(table: FileStoreTable) -> None:
 
 def test_check_proposes_no_rollback_to_a_damaged_version(table: FileStoreTable) -> None:
     for number in (5, 6, 7):
-        for path in added(table, number):
+        for path in added_files(table, number):
             path.unlink(missing_ok=True)
     fixes = {finding.where: finding.fix for finding in findings_of(table)}
     assert "rollback-to" in fixes[str(data_of_last(table))]
@@ -162,7 +162,7 @@ def test_check_proposes_no_rollback_to_a_damaged_version(table: FileStoreTable) 
 
 def test_where_no_version_is_whole_a_backup_alone_helps(table: FileStoreTable) -> None:
     for number in table.snapshots.ids():
-        for path in added(table, number):
+        for path in added_files(table, number):
             path.unlink(missing_ok=True)
     fix = next(
         finding.fix for finding in findings_of(table) if finding.where == str(data_of_last(table))

@@ -1,4 +1,4 @@
-"""A single bit of a table's file is another one: readers get the right rows or an error.
+"""Readers return the right rows or an error after any single bit of a file has changed.
 
 Never other rows, and never an error that does not say which file it is about.
 """
@@ -94,7 +94,7 @@ def answers(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "splits", lambda: sorted(map(repr, opened.splits()))
 
 
-def answered(path: Path, name: str) -> Answer:
+def answers_of(path: Path, name: str) -> Answer:
     """Return the answers; None if an error names the file; empty if the table cannot be opened."""
     try:
         questions = list(answers(path))
@@ -143,7 +143,7 @@ def findings(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flipped_bit_is_found_or_harmless(table: Path, kind: str, seed: int) -> None:
-    right = answered(table, "")
+    right = answers_of(table, "")
     assert None not in right.values()
     assert findings(table) == []
     files = sorted(table.rglob(KINDS[kind]))
@@ -156,26 +156,26 @@ def test_a_flipped_bit_is_found_or_harmless(table: Path, kind: str, seed: int) -
         start = file.stat().st_size // 2 if file.suffix == ".parquet" else 0
         bit = chosen.randrange(start * 8 * chosen.randrange(2), file.stat().st_size * 8)
         with flipped(file, bit):
-            answers = answered(table, file.name)
+            answers = answers_of(table, file.name)
             wrong = [q for q, answer in answers.items() if answer not in (None, right[q])]
             assert not wrong, f"bit {bit} of {file.name}"
             if None in answers.values() or not answers:
                 harmful += 1
                 assert any(file.name in finding for finding in findings(table)), f"bit {bit}"
     assert harmful, "some bits matter"
-    assert answered(table, "") == right
+    assert answers_of(table, "") == right
 
 
 def test_a_page_of_a_condition_that_is_passed_over_is_noticed(table: Path) -> None:
     """pyarrow leaves out a page whose header says that it is not a data page."""
-    right = answered(table, "")
+    right = answers_of(table, "")
     questions = set()
     for file in sorted(table.rglob("data-*.parquet")):
         group = pq.read_metadata(file).row_group(0)
         chunks = [group.column(place) for place in range(group.num_columns)]
         [start] = [chunk.data_page_offset for chunk in chunks if chunk.path_in_schema == "id"]
         with flipped(file, 8 * (start + 1) + 1):  # the kind: an index page
-            answers = answered(table, file.name)
+            answers = answers_of(table, file.name)
         assert all(answer in (None, right[question]) for question, answer in answers.items())
         questions |= {question for question, answer in answers.items() if answer is None}
     assert "rows by key" in questions

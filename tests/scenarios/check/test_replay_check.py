@@ -1,4 +1,4 @@
-"""Changes that do not lead to the table's rows are found, from whichever version they are left."""
+"""`check` finds changes that do not lead to the table's rows, from whichever version it starts."""
 
 from __future__ import annotations
 

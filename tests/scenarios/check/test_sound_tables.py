@@ -1,4 +1,4 @@
-"""Tables in which `stream-app check` finds nothing: ours, and those that Java wrote."""
+"""`stream-app check` finds nothing in sound tables of ours and of Java's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table whose rows move between partitions beside its source: rows are compared by key."""
+"""`check` compares by key a table whose rows move between partitions with its source."""
 
 from __future__ import annotations
 

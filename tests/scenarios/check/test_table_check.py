@@ -263,7 +263,7 @@ def a_vector(damage: Damage, name: str, row: int) -> None:
     vectors = {name: DeletionVector.of_positions([row])}
     damage.index(
         damage.table.deletion_vector_files.write(
-            entry.partition, entry.bucket, vectors, in_one_file=True
+            entry.partition, entry.bucket, vectors, shares_file=True
         )
     )
 

@@ -1,4 +1,4 @@
-"""Changes of buckets that name index files: they come and go with the data files."""
+"""Bucket changes add and replace index files together with the data files."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ def write_rows(table: FileStoreTable, first: int) -> BucketChange:
     return change
 
 
-def marked(table: FileStoreTable, change: BucketChange, *rows: int) -> list[IndexManifestEntry]:
+def index_file_of_deletions(
+    table: FileStoreTable, change: BucketChange, *rows: int
+) -> list[IndexManifestEntry]:
     """A new index file by which rows of the change's data file are deleted."""
     vectors = {change.added_files[0].file_name: DeletionVector.of_positions(rows)}
-    return table.deletion_vector_files.write(*change.bucket_id, vectors, in_one_file=True)
+    return table.deletion_vector_files.write(*change.bucket_id, vectors, shares_file=True)
 
 
 def committer(table: FileStoreTable, user: str = "one") -> FileStoreCommit:
@@ -66,7 +68,7 @@ def index_files(table: FileStoreTable) -> set[str]:
 def test_an_append_brings_an_index_file(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     change = write_rows(table, 0)
-    snapshot = commit_change(committer(table), 0, change, marked(table, change, 1))
+    snapshot = commit_change(committer(table), 0, change, index_file_of_deletions(table, change, 1))
     assert keys(table) == [0, 2]
     [vectors] = deletion_vectors(table, snapshot).values()
     assert vectors[change.added_files[0].file_name].cardinality == 1
@@ -75,9 +77,9 @@ def test_an_append_brings_an_index_file(tmp_path: Path) -> None:
 def test_an_index_file_is_replaced(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     commit, first = committer(table), write_rows(table, 0)
-    old = marked(table, first, 1)
+    old = index_file_of_deletions(table, first, 1)
     commit_change(commit, 0, first, old)
-    new = marked(table, first, 1, 2)
+    new = index_file_of_deletions(table, first, 1, 2)
     commit_change(commit, 1, write_rows(table, 3), [*(entry.as_delete() for entry in old), *new])
     assert keys(table) == [0, 3, 4, 5]
 
@@ -85,16 +87,21 @@ def test_an_index_file_is_replaced(tmp_path: Path) -> None:
 def test_a_commit_that_replaces_a_removed_index_file_is_refused(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     first = write_rows(table, 0)
-    old = marked(table, first, 1)
+    old = index_file_of_deletions(table, first, 1)
     commit_change(committer(table), 0, first, old)
     late = committer(table, "late")
     removals = [entry.as_delete() for entry in old]
     commit_change(
-        committer(table), 1, write_rows(table, 3), [*removals, *marked(table, first, 0, 1)]
+        committer(table),
+        1,
+        write_rows(table, 3),
+        [*removals, *index_file_of_deletions(table, first, 0, 1)],
     )
     before = index_files(table)
     change = write_rows(table, 6)
-    change = replace(change, index_entries=(*removals, *marked(table, first, 1, 2)))
+    change = replace(
+        change, index_entries=(*removals, *index_file_of_deletions(table, first, 1, 2))
+    )
     with pytest.raises(CommitConflictError, match="is gone") as error:
         late.commit_appends(ManifestCommittable(identifier=0, changes=(change,)))
     assert error.value.files == {change.added_files[0].file_name}
@@ -108,7 +115,7 @@ def test_a_lost_race_keeps_the_index_files_that_a_change_names(tmp_path: Path) -
     late = committer(table, "late")
     commit_change(committer(table), 0, write_rows(table, 0), [])
     change = write_rows(table, 3)
-    commit_change(late, 0, change, marked(table, change, 0))
+    commit_change(late, 0, change, index_file_of_deletions(table, change, 0))
     assert keys(table) == [0, 1, 2, 4, 5]
     commit_change(committer(table), 1, write_rows(table, 6), [])
     assert keys(table) == [0, 1, 2, 4, 5, 6, 7, 8], "later snapshots carry the index file"

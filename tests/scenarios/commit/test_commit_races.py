@@ -1,4 +1,4 @@
-"""Commits that lose races or find the table changed: what is tried again, dropped or refused."""
+"""A commit that lost a race, or finds another table, retries, drops changes or refuses them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rows(*days: str, value: str = "a") -> list[Change]:
     return [("+I", {"dt": day, "k": k, "v": value}) for day in days for k in range(3)]
 
 
-def raced(table: FileStoreTable, *rivals: Callable[[], object]) -> FileStoreTable:
+def raced_table(table: FileStoreTable, *rivals: Callable[[], object]) -> FileStoreTable:
     return replace(table, file_io=RacedFileIO(list(rivals)), clock=WaitingClock())
 
 
@@ -78,7 +78,7 @@ def test_an_append_goes_on_top_of_the_commit_that_was_first(tmp_path: Path) -> N
     table = a_table(tmp_path)
     rival = TableWriter(table, user="bob")
     others = [lambda value=value: rival.write(rows("tue", value=value)) for value in "xyz"]
-    ours = raced(table, *others)
+    ours = raced_table(table, *others)
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
     changes = write_changes(ours, rows("mon"), commit.follow_and_wait())
     commit.commit_epoch(0, changes)
@@ -111,7 +111,7 @@ def test_an_append_goes_on_top_of_the_commit_that_was_first(tmp_path: Path) -> N
 def test_a_commit_is_given_up(tmp_path: Path, options: dict[str, Any], tries: int) -> None:
     table = a_table(tmp_path, **options)
     rival = TableWriter(table, user="bob")
-    ours = raced(table, *[lambda: rival.write([])] * 9)
+    ours = raced_table(table, *[lambda: rival.write([])] * 9)
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
     changes = write_changes(ours, rows("mon"), commit.follow_and_wait())
     with pytest.raises(CommitError, match=f"commit 0 of user us lost the race .* {tries} times"):
@@ -132,7 +132,7 @@ def test_one_compaction_in_conflict_leaves_the_others(
 ) -> None:
     """A partition is dropped in the middle of our commit: the other one's compaction goes in."""
     table = a_table(tmp_path, num_sorted_run__compaction_trigger=2)
-    ours = raced(table)
+    ours = raced_table(table)
     commit, _ = waiting_compactions(ours)
     assert isinstance(ours.file_io, RacedFileIO)
     ours.file_io.rivals.append(dropper(table, "mon"))
@@ -151,7 +151,7 @@ def test_one_compaction_in_conflict_leaves_the_others(
 def test_rows_of_a_partition_that_is_dropped_as_they_come_are_its_first(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     TableWriter(table, user="first").write(rows("mon", value="old"))
-    ours = raced(table, dropper(table, "mon"))
+    ours = raced_table(table, dropper(table, "mon"))
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
     new: list[Change] = [("+I", {"dt": "mon", "k": 1, "v": "new"})]
     commit.commit_epoch(0, write_changes(ours, new, commit.follow_and_wait()))
@@ -171,7 +171,7 @@ def test_a_partition_that_is_rescaled_as_rows_come_refuses_them(tmp_path: Path) 
         commit.drop_partitions([partition], BATCH_COMMIT_IDENTIFIER)
         TableWriter(wider, user="bob2").write(rows("mon", value="b"))
 
-    ours = raced(table, rescale)
+    ours = raced_table(table, rescale)
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
     changes = write_changes(ours, rows("mon", value="c"), commit.follow_and_wait())
     with pytest.raises(OutdatedRowsError, match="changed the partition to 4 buckets") as raised:

@@ -1,4 +1,4 @@
-"""A job brings Iceberg's metadata up to what others have left, at its start and while idle."""
+"""A job completes Iceberg's metadata that others left behind, at its start and while idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs of one table find their last epoch again, however much has been committed and expired."""
+"""Jobs of one table find their last epoch after any number of commits and expiries."""
 
 from __future__ import annotations
 

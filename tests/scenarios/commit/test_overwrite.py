@@ -1,4 +1,4 @@
-"""OVERWRITE snapshots: partitions or a whole table, dropped or replaced, also beside others."""
+"""OVERWRITE snapshots drop or replace partitions or a whole table, also beside other writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random epochs of whole tables beside a dict: rows, changes and every snapshot."""
+"""Random epochs of whole tables give the rows, changes and snapshots that a dict predicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checksum that snapshots carry is that of the rows which readers get."""
+"""The checksum in a snapshot equals the checksum of the rows that readers get."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def findings(table: FileStoreTable) -> tuple[list[str], list[str]]:
     return [finding.kind.value for finding in check.findings()], check.report.left_out
 
 
-def shown(table: FileStoreTable) -> str:
+def shown_checksum(table: FileStoreTable) -> str:
     """Return the checksum as the overview shows it."""
     return overview(table, table.snapshots.latest()).checksum or ""
 
@@ -72,7 +72,9 @@ def shown(table: FileStoreTable) -> str:
 def test_a_table_without_a_changelog_says_why_it_has_no_checksum(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     TableWriter(table).write(FIRST)
-    assert shown(table) == "none: without a changelog its writers do not read the older rows"
+    assert (
+        shown_checksum(table) == "none: without a changelog its writers do not read the older rows"
+    )
     assert ROW_SUM_PROPERTY not in (latest_snapshot(table).properties or {})
 
 
@@ -116,11 +118,13 @@ def test_updates_without_the_row_before_make_the_checksum_unknown(tmp_path: Path
     writer.write([("+U", row(1, "b"))])
     assert not base_sum_record(table, latest_snapshot(table)).is_whole
     assert "stream-app analyze" in findings(table)[1][0]
-    assert "unknown since snapshot 2" in shown(table)
+    assert "unknown since snapshot 2" in shown_checksum(table)
     checksum_snapshot = publish_row_checksum(table, threads=1)
     assert checksum_snapshot is not None
     assert is_right(table)
-    assert f"{base_sum_record(table, checksum_snapshot).total.digits}, of 8 rows" in shown(table)
+    assert f"{base_sum_record(table, checksum_snapshot).total.digits}, of 8 rows" in shown_checksum(
+        table
+    )
 
 
 def test_doubled_changes_are_found_until_the_checksum_is_computed_again(tmp_path: Path) -> None:
@@ -152,7 +156,7 @@ def test_a_checksum_is_computed_beside_a_running_job(tmp_path: Path) -> None:
     assert checksum_snapshot is not None
     assert is_right(table)
     assert rows.total != base_sum_record(table, checksum_snapshot).total
-    assert record.origin == snapshot.snapshot_id
+    assert record.origin_id == snapshot.snapshot_id
     writer.write([("+I", row(77, "z"))])
     assert is_right(table)
 
@@ -163,7 +167,7 @@ def test_a_commit_without_a_checksum_conflicts_with_computing_one(tmp_path: Path
     committer = FileStoreCommit(table, CommitHistory(table, "batch", latest_snapshot(table)))
 
     def refuses(below: SumRecord) -> SumRecord:
-        raise CommitConflictError(f"origin {below.origin}", where="", fix="")
+        raise CommitConflictError(f"origin {below.origin_id}", where="", fix="")
 
     with pytest.raises(CommitConflictError, match="origin 0"):
         committer.commit_analysis(ANALYSIS, next_sum_record=refuses)

@@ -1,4 +1,4 @@
-"""A TRUNCATE leaves nothing behind, also where compactions have left nothing but the index."""
+"""A TRUNCATE deletes all files, also where compactions have left the index alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compaction beside the job leaves rows and the index of keys as they were."""
+"""A compaction beside the job changes neither the rows nor the index of keys."""
 
 from __future__ import annotations
 

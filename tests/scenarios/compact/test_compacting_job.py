@@ -1,4 +1,4 @@
-"""Compactions beside the epochs: when the job waits for them, and how they are committed."""
+"""Compactions run beside epochs; the job waits for them where it must, and commits them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,9 @@ from tests.support.tables.snapshot_chain import check_chain
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 
-pytestmark = pytest.mark.usefixtures("unsynced")
-
-
 @dataclass
 class CompactWhenWaitedFor:
-    """The slowest executor there is: it works only while the job stands still for it."""
+    """An executor that compacts only while the job waits for it, so as slowly as possible."""
 
     table: FileStoreTable
     waiting: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Changelogs of compactions: when they have an epoch's changes, and what a lost race leaves."""
+"""Compactions write the changes of epochs as changelogs; a dropped one leaves none."""
 
 from __future__ import annotations
 

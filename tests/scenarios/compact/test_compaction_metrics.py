@@ -1,4 +1,4 @@
-"""Numbers about compactions: the arithmetic, and what a job with real files says of itself."""
+"""A job computes the right numbers about its compactions, also with real files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_metrics_give_the_write_amplification() -> None:
     tally = CompactionTally()
     files = (a_file(file_size=100), a_file(file_size=200))
     changelog = a_file(file_size=999)
-    change = BucketChange(partition=b"", bucket=0, added_files=files, changelog=(changelog,))
+    change = BucketChange(partition=b"", bucket=0, added_files=files, changelog_files=(changelog,))
     tally.add_flushes([change])
     tally.add_flushes([])
     assert tally.metrics(CompactionMetrics()).write_amplification == 1.0

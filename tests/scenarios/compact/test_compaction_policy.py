@@ -1,4 +1,4 @@
-"""``compaction-policy = "auto"`` in a job's table: other compactions, the same rows and files."""
+"""``compaction-policy = "auto"`` chooses other compactions, and keeps rows and files the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from tests.support.jobs.table_writer import CompactInCaller, read_rows
-from tests.support.pages.web_server import served
+from tests.support.pages.web_server import served_warehouse
 from tests.support.tables.small_table import small_table, write_changes
 from tests.support.tables.snapshot_chain import check_chain
 
@@ -67,7 +67,7 @@ def test_the_choice_changes_what_is_compacted_and_nothing_else(
     assert line.startswith("chosen rules   bucket 0: trigger ")
     assert " × instead of " in line
     assert not any("chosen" in line for line in overview_lines(overview(plain, latest(plain))))
-    with served(tmp_path / "auto") as warehouse:
+    with served_warehouse(tmp_path / "auto") as warehouse:
         rules = line.removeprefix("chosen rules").strip()
         assert f"compaction, {rules}" in warehouse.words("/tables/db.t")
     assert 1 <= len(caplog.messages) <= 2, "one line for each change, not for each compaction"

@@ -24,7 +24,7 @@ from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_file_store_table, open_for_writing
+from stream_app.table.opening import open_file_store_table, require_writable
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.partition_filter import PartitionFilter
@@ -62,7 +62,7 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
         writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
     altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
     assert table.schemas.create(altered)
-    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
+    rescaled = require_writable(open_file_store_table(table.location, table.clock))
     a_compactor(rescaled).compact_fully()
     entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
     lost = []
@@ -171,7 +171,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
     assert run_counts == [{1}] * 8
 
 
-def opened(table: FileStoreTable, *words: str) -> FileStoreTable:
+def opened_table(table: FileStoreTable, *words: str) -> FileStoreTable:
     """The table that `stream-app compact` opens."""
     parser = argparse.ArgumentParser()
     add_compact_arguments(parser)
@@ -183,11 +183,11 @@ def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
     table = a_table(tmp_path, write_only="true")
     TableWriter(table).write(rows(0))
     with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
-        opened(table, "--set", "snapshot.num-retained.max=3")
+        opened_table(table, "--set", "snapshot.num-retained.max=3")
     with pytest.raises(SchemaMismatchError, match="is its default in the table, 1d is configured"):
-        opened(table, "--set", "record-level.expire-time=1d")
+        opened_table(table, "--set", "record-level.expire-time=1d")
     with pytest.raises(UsageError, match="'upsert-key' = 'k' is not supported"):
-        opened(table, "--set", "upsert-key=k")
+        opened_table(table, "--set", "upsert-key=k")
 
 
 def test_options_in_the_table_are_checked_together_with_those_of_a_compaction(
@@ -201,14 +201,14 @@ def test_options_in_the_table_are_checked_together_with_those_of_a_compaction(
     schema["options"]["snapshot.num-retained.max"] = "3"
     file.write_text(json.dumps(schema))
     with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
-        opened(table)
-    mended = opened(table, "--set", "snapshot.num-retained.max=20")
+        opened_table(table)
+    mended = opened_table(table, "--set", "snapshot.num-retained.max=20")
     assert mended.options[SNAPSHOT_NUM_RETAINED_MAX] == 20
     assert not mended.options[WRITE_ONLY]
     schema["options"]["upsert-key"] = "k"
     file.write_text(json.dumps(schema))
     with pytest.raises(UnsupportedTableError, match="upsert-key = k"):
-        opened(table, "--set", "snapshot.num-retained.max=20")
+        opened_table(table, "--set", "snapshot.num-retained.max=20")
 
 
 def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_pa
 
 @pytest.mark.parametrize("outside", [False, True], ids=["in the job", "--follow"])
 def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
-    """Level 0 is lifted at the latest after so many flushes."""
+    """A compaction moves level 0 up after `lookup-compact.max-interval` flushes at the latest."""
     options = {
         "force_lookup": "true", "lookup_compact": "gentle", "lookup_compact__max_interval": 3,
         "num_sorted_run__compaction_trigger": 3, "compaction__size_ratio": 0,
@@ -289,7 +289,7 @@ def test_a_partition_takes_rows_by_its_own_number(tmp_path: Path, compacts: bool
         writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
     altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
     assert table.schemas.create(altered)
-    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
+    rescaled = require_writable(open_file_store_table(table.location, table.clock))
     if compacts:
         a_compactor(rescaled).compact_fully()
     again = TableWriter(rescaled, user="another")
@@ -313,7 +313,7 @@ def test_a_rescaled_partition_beside_full_compactions_by_epochs(tmp_path: Path) 
         options={**table.schema.options, "bucket": "4", "full-compaction.delta-commits": "1"},
     )
     assert table.schemas.create(altered)
-    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
+    rescaled = require_writable(open_file_store_table(table.location, table.clock))
     TableWriter(rescaled, user="another").write([("+I", {"dt": "b", "k": 1, "v": "new"})])
     entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
     totals = {(rescaled.paths.partition_path(e.partition), e.total_buckets) for e in entries}

@@ -1,4 +1,4 @@
-"""A job that only compacts, beside jobs that write and compact the same table."""
+"""A job compacts alone, beside jobs that write and compact the same table."""
 
 from __future__ import annotations
 

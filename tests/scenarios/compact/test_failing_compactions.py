@@ -1,4 +1,4 @@
-"""Compactions that fail: they are tried again, and stop only what cannot go on without them."""
+"""The job repeats failed compactions, and stops only what depends on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compactions that look older rows up in local copies: the same changes, and no file is read."""
+"""Compactions look older rows up in local copies, and write the same changes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def row(number: int, v: str | None, n: int | None) -> dict[str, Any]:
 
 
 def epochs(chance: random.Random, kinds: tuple[str, ...]) -> list[list[Change]]:
-    """The first one fills a file of more than 4 MB; the others have old keys and new ones."""
+    """Return epochs: the first fills a file of more than 4 MB, others have old and new keys."""
     epochs: list[list[Change]] = [
         [("+I", row(number, chance.randbytes(8000).hex(), number)) for number in range(ROWS)]
     ]
@@ -74,13 +74,13 @@ def epochs(chance: random.Random, kinds: tuple[str, ...]) -> list[list[Change]]:
     return epochs
 
 
-def written(
+def table_after_epochs(
     folder: Path,
     options: dict[str, str],
     epoch_changes: list[list[Change]],
     damaged: Path | None = None,
 ) -> tuple[FileStoreTable, bool]:
-    """A table with these epochs; and whether one read the large file, after the first small one."""
+    """Write the epochs; return the table, and whether one after the second read the large file."""
     requests = RequestCounter()
     small = SmallTable(
         small_table(folder, COLUMNS, ("a", "b"), **options).table.with_counter(requests)
@@ -110,44 +110,48 @@ def test_copies_give_the_changes_that_the_files_give(
         ("+I",) if kind == "first-row" else ("+U",) if kind == "partial-update" else ("+U", "-D")
     )
     epoch_changes = epochs(random.Random(seed), kinds)
-    without, was_read = written(
+    table_without_copies, is_read_without_copies = table_after_epochs(
         tmp_path / "without", {**KINDS[kind], "lookup__cache_max_disk_size": "0"}, epoch_changes
     )
     assert not list(disk.iterdir()), "0 asks for no copies"
-    with_, is_read = written(tmp_path / "with", KINDS[kind], epoch_changes)
-    damaged, _ = written(tmp_path / "damaged", KINDS[kind], epoch_changes, disk)
-    for table in (with_, damaged):
-        assert by_content(read_rows(table)) == by_content(read_rows(without))
+    table_with_copies, is_read_with_copies = table_after_epochs(
+        tmp_path / "with", KINDS[kind], epoch_changes
+    )
+    table_with_damaged_copies, _ = table_after_epochs(
+        tmp_path / "damaged", KINDS[kind], epoch_changes, disk
+    )
+    for table in (table_with_copies, table_with_damaged_copies):
+        assert by_content(read_rows(table)) == by_content(read_rows(table_without_copies))
         if table.options.writes_changelog:
-            changes, expected = read_changes(table), read_changes(without)
+            changes, expected = read_changes(table), read_changes(table_without_copies)
             assert list(changes.values()) == list(expected.values())
         check_chain(table)
-    assert (was_read, is_read) == (True, False)
-    of_none, of_whole, of_damaged = (
+    assert (is_read_without_copies, is_read_with_copies) == (True, False)
+    without_copies, with_copies, with_damaged_copies = (
         {event: table.store_requests().get(event, 0) for event in EVENTS}
-        for table in (without, with_, damaged)
+        for table in (table_without_copies, table_with_copies, table_with_damaged_copies)
     )
-    assert not any(of_none.values())
-    assert of_whole[MADE] == of_whole[MISS] > 0
-    assert of_whole[HIT] > 0 == of_whole[DAMAGED] + of_whole[EVICTED]
-    assert of_damaged[MADE] - of_whole[MADE] == of_damaged[DAMAGED] > 0
+    assert not any(without_copies.values())
+    assert with_copies[MADE] == with_copies[MISS] > 0
+    assert with_copies[HIT] > 0 == with_copies[DAMAGED] + with_copies[EVICTED]
+    assert with_damaged_copies[MADE] - with_copies[MADE] == with_damaged_copies[DAMAGED] > 0
 
 
-def again(name: str, data_type: str) -> list[list[SchemaChange]]:
-    """A column is dropped, and then added again."""
+def drop_and_add(name: str, data_type: str) -> list[list[SchemaChange]]:
+    """Return the changes that drop a column, and add it again."""
     return [[DropColumn(name=name)], [AddColumn(name=name, data_type=parse_data_type(data_type))]]
 
 
-def narrower(name: str, data_type: str) -> list[list[SchemaChange]]:
-    """A column gets another type."""
+def change_type(name: str, data_type: str) -> list[list[SchemaChange]]:
+    """Return the change that gives a column another type."""
     return [[ChangeType(name=name, data_type=parse_data_type(data_type))]]
 
 
 @pytest.mark.parametrize(
     ("alters", "characters"),
     [
-        pytest.param(again("v", "STRING"), None, id="added again"),
-        pytest.param(narrower("v", "VARCHAR(3)"), 3, id="narrower"),
+        pytest.param(drop_and_add("v", "STRING"), None, id="added again"),
+        pytest.param(change_type("v", "VARCHAR(3)"), 3, id="narrower"),
     ],
 )
 def test_a_changed_column_has_no_values_of_the_copy_before(

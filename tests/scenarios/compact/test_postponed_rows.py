@@ -1,4 +1,4 @@
-"""``bucket = -2``: rows wait unread in bucket-postpone, until a compaction gives them buckets."""
+"""Rows of ``bucket = -2`` wait unread in bucket-postpone until a compaction gives them buckets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next job compacts committed rows that readers cannot see yet, whoever has written them.
+"""The next job compacts the committed rows that readers cannot see yet, from any writer.
 
 A job dies between an epoch's APPEND and its COMPACT, and no row comes for those buckets again.
 """
@@ -29,7 +29,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.waiting_row_count import rows_that_wait
+from stream_app.table.versions.waiting_row_count import count_waiting_rows
 from tests.support.jobs.compacting_table import rows
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, read_changes, read_rows
 from tests.support.tables.small_table import Change, StandingClock, small_table, write_changes
@@ -102,7 +102,7 @@ def a_table(folder: Path, options: dict[str, Any]) -> FileStoreTable:
     return replace(table, clock=StandingClock())
 
 
-def died(
+def writer_after_death(
     table: FileStoreTable,
     executor: Callable[[FileStoreTable], CompactExecutor] = DiesThere,
     changes: list[Change] | None = None,
@@ -119,7 +119,7 @@ def died(
 
 
 def waiting(table: FileStoreTable) -> int:
-    return rows_that_wait(table, table.snapshots.latest())
+    return count_waiting_rows(table, table.snapshots.latest())
 
 
 def check_all_is_seen(table: FileStoreTable) -> None:
@@ -134,7 +134,7 @@ def check_all_is_seen(table: FileStoreTable) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_next_run_compacts_before_it_ends(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, KINDS[kind])
-    writer = died(table)
+    writer = writer_after_death(table)
     assert waiting(table) == 20
     if table.skips_level0:
         assert read_rows(table) == []
@@ -149,7 +149,7 @@ def test_the_next_run_compacts_before_it_ends(tmp_path: Path, kind: str) -> None
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_whose_source_is_idle_compacts_at_its_start(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, KINDS[kind])
-    writer = died(table)
+    writer = writer_after_death(table)
     for _ in range(10):
         writer.commit.commit_idle()
     check_all_is_seen(table)
@@ -159,7 +159,7 @@ def test_a_job_whose_source_is_idle_compacts_at_its_start(tmp_path: Path, kind: 
 def test_a_job_that_only_compacts_takes_waiting_rows(tmp_path: Path, kind: str) -> None:
     """The job compacts as `stream-app compact TABLE` does."""
     table = a_table(tmp_path, KINDS[kind])
-    died(table)
+    writer_after_death(table)
     compacting = CompactInCaller(table)
     StreamTableCommit(table, "compactor", compacting, BATCH_COMMIT_IDENTIFIER).compact_due()
     check_all_is_seen(table)
@@ -168,7 +168,7 @@ def test_a_job_that_only_compacts_takes_waiting_rows(tmp_path: Path, kind: str) 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "dynamic" not in kind])
 def test_an_epoch_for_one_bucket_leaves_no_other_unseen(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, KINDS[kind])
-    writer = died(table)
+    writer = writer_after_death(table)
     for _ in range(2):
         writer.write(rows(0)[:1])
     live = FileStoreScan(table).live(table.snapshots.latest())
@@ -183,7 +183,7 @@ def test_an_epoch_for_one_bucket_leaves_no_other_unseen(tmp_path: Path, kind: st
 @pytest.mark.parametrize("kind", NOTHING_WAITS)
 def test_nothing_waits_where_readers_merge_level_0(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, NOTHING_WAITS[kind])
-    writer = died(table)
+    writer = writer_after_death(table)
     assert waiting(table) == 0
     assert len(read_rows(table)) == 20
     writer.commit.compact_due()
@@ -211,7 +211,7 @@ def test_rows_of_a_writer_that_died_meanwhile_are_found(tmp_path: Path, kind: st
     table = a_table(tmp_path, KINDS[kind])
     job = TableWriter(table, CompactInCaller, "job")
     job.write([])
-    died(table, user="other")
+    writer_after_death(table, user="other")
     assert waiting(table) == 20
     for _ in range(10):
         table.clock.sleep(60)
@@ -222,7 +222,7 @@ def test_rows_of_a_writer_that_died_meanwhile_are_found(tmp_path: Path, kind: st
 @pytest.mark.parametrize("kind", ["first-row", "deletion vectors", "lookup", "full compaction"])
 def test_a_run_does_not_end_well_while_rows_wait(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, KINDS[kind])
-    died(table)
+    writer_after_death(table)
     disk = FullDisk(table)
     job = TableJob(table, lambda _: disk)
     job.open("writer")
@@ -244,7 +244,7 @@ def test_a_run_does_not_end_well_while_rows_wait(tmp_path: Path, kind: str) -> N
 
 def test_a_write_only_job_leaves_waiting_rows_to_the_compacting_one(tmp_path: Path) -> None:
     table = a_table(tmp_path, {**LOOKUP, "write_only": True})
-    died(table)
+    writer_after_death(table)
     job = TableJob(table, FullDisk)
     job.open("writer")
     job.compact_due()
@@ -256,7 +256,7 @@ def test_a_write_only_job_leaves_waiting_rows_to_the_compacting_one(tmp_path: Pa
 @pytest.mark.parametrize("kind", KINDS)
 def test_check_and_status_count_the_rows_that_wait(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, KINDS[kind])
-    writer = died(table)
+    writer = writer_after_death(table)
     [finding] = quick_findings(table)
     assert finding.kind is FindingKind.WAITING_ROWS
     assert finding.problem.startswith("20 rows wait for a compaction: ")
@@ -290,7 +290,7 @@ def test_a_job_without_an_epoch_leaves_waiting_rows_and_ends_well(
 ) -> None:
     """The job would have no identifier for the commit of compactions."""
     table = a_table(tmp_path, KINDS[kind])
-    died(table, user="other")
+    writer_after_death(table, user="other")
     executor = CompactInCaller(table)
     job = TableJob(table, lambda _: executor)
     job.open("a job whose topic is empty")
@@ -319,7 +319,7 @@ class NeverAlone:
 @pytest.mark.parametrize("kind", ["first-row", "lookup", "full compaction"])
 def test_a_run_ends_well_while_another_writer_goes_on(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, KINDS[kind])
-    died(table)
+    writer_after_death(table)
     job = TableJob(table, NeverAlone)
     job.open("writer")
     job.compact_due()

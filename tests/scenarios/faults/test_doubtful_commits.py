@@ -47,19 +47,19 @@ class BeatenFileIO(LocalFileIO):
         return "/snapshot/snapshot-" not in path and super().create_if_absent(path, data)
 
 
-def overwritten(table: FileStoreTable) -> None:
+def overwrite_table(table: FileStoreTable) -> None:
     numbers = pa.array(range(20), pa.int32())
     overwrite(table, pa.table({"k": numbers, "v": numbers}))
 
 
-def rescaled(table: FileStoreTable) -> None:
+def rescale_table(table: FileStoreTable) -> None:
     live_entries = FileStoreScan(table).live(table.snapshots.latest())
     [planned] = planned_rescales(live_entries, 3)
     rescale_partition(table, planned)
 
 
 @pytest.mark.parametrize("error", [UnsyncedError(5, "EIO"), KeyboardInterrupt()], ids=repr)
-@pytest.mark.parametrize("operation", [overwritten, rescaled])
+@pytest.mark.parametrize("operation", [overwrite_table, rescale_table])
 def test_the_files_of_a_snapshot_in_doubt_stay(
     tmp_path: Path, operation: Callable[[FileStoreTable], None], error: BaseException
 ) -> None:
@@ -73,7 +73,7 @@ def test_the_files_of_a_snapshot_in_doubt_stay(
     assert findings_of(table) == []
 
 
-@pytest.mark.parametrize("operation", [overwritten, rescaled])
+@pytest.mark.parametrize("operation", [overwrite_table, rescale_table])
 def test_the_files_of_a_refused_commit_go(
     tmp_path: Path, operation: Callable[[FileStoreTable], None]
 ) -> None:

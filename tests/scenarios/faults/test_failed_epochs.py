@@ -1,4 +1,4 @@
-"""An epoch that fails, or is written twice: nothing goes on behind it, and nothing counts twice."""
+"""A failed or repeated epoch lets no later epoch pass, and counts once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FailingEpoch(EpochHere):
         return replace(routed, write=write)
 
 
-def sent(folder: Path, epochs: int) -> tuple[TwoTables, FailingEpoch]:
+def send_epochs(folder: Path, epochs: int) -> tuple[TwoTables, FailingEpoch]:
     tables, runner = TwoTables(folder), FailingEpoch()
     for epoch in range(epochs):
         tables.send([{"k": epoch, "v": f"{epoch}"}], [{"day": "one", "n": epoch}])
@@ -63,7 +63,7 @@ def test_a_held_table_does_not_catch_up_behind_an_epoch_that_failed(
     tmp_path: Path, error: Exception
 ) -> None:
     """The main thread looks for held tables once more before the job ends."""
-    tables, runner = sent(tmp_path, 2)
+    tables, runner = send_epochs(tmp_path, 2)
     fault = Fault(0, "before", stays_dead=True)
     committer = tables.started(runner, file_io=(FaultyFileIO(fault=fault), None), holds_tables=True)
     run(committer, tables, 0)

@@ -1,4 +1,4 @@
-"""The power goes after each change of a version's file, and undoes deletions that nobody synced.
+"""A power cut after each change of a version's file undoes the deletions that were not synced.
 
 Which of them come back is up to the disk: all, those of one folder, or any of them. Whatever
 did: what is there reads right, the same command finishes, and a job continues.
@@ -58,7 +58,7 @@ class WatchedFileIO(MemoryFileIO):
         self.changed(f"sync deletions of {folder}")
 
 
-def watched(table: FileStoreTable, changed: Callable[[str], None]) -> FileStoreTable:
+def watched_table(table: FileStoreTable, changed: Callable[[str], None]) -> FileStoreTable:
     copied = copy_of(table).file_io
     assert isinstance(copied, MemoryFileIO)
     files = WatchedFileIO(copied.clock, copied._files, copied._folders, changed=changed)
@@ -159,13 +159,13 @@ def sound_after_cuts_everywhere(
         for cut_name, cut_table in after_power_cuts(struck, len(happened)):
             check(cut_name, cut_table)
 
-    struck = watched(table, cut)
+    struck = watched_table(table, cut)
     work(struck)
     assert set(versions(struck)) == expected
     return cuts
 
 
-def deleted(cuts: list[str], folder: str) -> int:
+def deletion_count(cuts: list[str], folder: str) -> int:
     """Return how many of the cuts followed a deletion in a folder."""
     return sum(operation.startswith(f"delete /t/{folder}/") for operation in cuts)
 
@@ -178,7 +178,7 @@ def deleted(cuts: list[str], folder: str) -> int:
 def test_a_power_cut_during_an_expiry_leaves_a_sound_table(options: dict[str, str]) -> None:
     expiry = partial(expire, num_max=2, num_min=2)
     cuts = sound_after_cuts_everywhere(a_table(options), expiry, expires=True)
-    assert deleted(cuts, "snapshot") > 4
+    assert deletion_count(cuts, "snapshot") > 4
 
 
 def test_a_power_cut_while_a_tag_is_deleted_leaves_a_sound_table() -> None:
@@ -190,7 +190,7 @@ def test_a_power_cut_while_a_tag_is_deleted_leaves_a_sound_table() -> None:
         drop_tags(table, *sorted(names))
 
     cuts = sound_after_cuts_everywhere(table, take_away_what_is_there)
-    assert deleted(cuts, "tag") >= 2
+    assert deletion_count(cuts, "tag") >= 2
 
 
 @pytest.mark.parametrize(
@@ -201,4 +201,4 @@ def test_a_power_cut_during_a_rollback_leaves_a_sound_table(target: dict[str, An
     if "tag" in target:
         expire(table, num_max=3, num_min=3)
     cuts = sound_after_cuts_everywhere(table, lambda table: roll_back_to(table, **target))
-    assert deleted(cuts, "snapshot") >= 1
+    assert deletion_count(cuts, "snapshot") >= 1

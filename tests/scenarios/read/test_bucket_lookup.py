@@ -1,4 +1,4 @@
-"""Rows of some keys, looked up in a real table: the same that a read of the whole table gives."""
+"""A lookup of some keys in a real table returns the rows that a whole read returns."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ COLUMNS = "k INT NOT NULL, name STRING NOT NULL, v STRING, n BIGINT"
 KEYS = 60
 
 
-def looked_up(
+def look_rows_up(
     table: FileStoreTable, keys: list[tuple[int, str]], columns: tuple[str, ...]
 ) -> dict[tuple[int, str], dict[str, Any]]:
-    """The rows of keys in the latest snapshot of a table with one bucket."""
+    """Return the rows of keys in the latest snapshot of a table with one bucket."""
     key_schema = arrow_schema(table.schema.fields.project(("k", "name")))
     batch = pa.RecordBatch.from_pylist([{"k": k, "name": n} for k, n in keys], key_schema)
     files: dict[bytes, list[DataFileMeta]] = {}
     for entry in FileStoreScan(table).live(table.snapshots.latest()):
         files.setdefault(entry.partition, []).append(entry.file)
-    ((partition, of_bucket),) = files.items()
-    matches = bucket_lookup(table, partition, 0, columns).rows(batch, of_bucket)
+    ((partition, bucket_files),) = files.items()
+    matches = bucket_lookup(table, partition, 0, columns).rows(batch, bucket_files)
     rows = matches.rows.select(["k", "name", *columns]).to_pylist()
     for key_index, row in zip(matches.key_indices.tolist(), rows, strict=True):
         assert keys[key_index] == (row["k"], row["name"])
@@ -63,15 +63,15 @@ def test_any_keys_have_the_rows_that_the_table_has(
         if random.random() < 0.5:
             assert isinstance(writer.executor, CompactLater)
             writer.executor.run()
-        every = {(row["k"], row["name"]): row for row in read_rows(table)}
+        all_rows = {(row["k"], row["name"]): row for row in read_rows(table)}
         keys = [(int(k), f"n{k % 7}") for k in random.permutation(2 * KEYS)[:KEYS]]
         columns = ("v",) if epoch % 2 else ("v", "n")
         expected = {
-            key: {name: every[key][name] for name in ("k", "name", *columns)}
+            key: {name: all_rows[key][name] for name in ("k", "name", *columns)}
             for key in keys
-            if key in every
+            if key in all_rows
         }
-        assert looked_up(table, keys, columns) == expected
+        assert look_rows_up(table, keys, columns) == expected
 
 
 def test_files_and_row_groups_without_the_keys_are_not_read(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_files_and_row_groups_without_the_keys_are_not_read(tmp_path: Path) -> N
         )
     counting = CountingFileIO()
     table = FileStoreTable(small.path, small.table.schema, counting, small.table.clock)
-    rows = looked_up(table, [(5000, "")], ("v",))
+    rows = look_rows_up(table, [(5000, "")], ("v",))
     assert rows.keys() == {(5000, "")}
     ((name, count),) = [file for file in counting.read.items() if file[0].endswith(".parquet")]
     (path,) = Path(small.path).glob(f"bucket-0/{name}")

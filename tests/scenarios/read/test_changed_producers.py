@@ -1,4 +1,4 @@
-"""Long-lived changelogs of a table whose changelog-producer was changed.
+"""Readers get the long-lived changelogs of a table whose changelog-producer was changed.
 
 A follower takes the table's current producer for all of its snapshots, as Paimon does. So the
 flushed files of a time without changelog files are no changelog when the table writes such files.

@@ -1,4 +1,4 @@
-"""Following a table: what a reader gets, when it ends, and what its consumer remembers."""
+"""A follower gets each change once, ends at its bound, and stores its position in a consumer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def waiting(small: SmallTable, ends_wait: Callable[[int], bool]) -> Iterator[Cha
         waits.append(None)
         return ends_wait(len(waits))
 
-    settings = FollowSettings(start=stream_start("from-snapshot", snapshot_id=1), follow=True)
+    settings = FollowSettings(start=stream_start("from-snapshot", snapshot_id=1), follows=True)
     return changelog_batches(ChangelogFollow(StreamRead(small.table), settings, stopped))
 
 
@@ -211,7 +211,7 @@ def test_an_idle_consumer_says_that_it_is_still_there(tmp_path: Path) -> None:
     commit(small, "a")
     file = Path(small.path) / "consumer" / "consumer-c"
     how = FollowSettings(
-        start=stream_start("latest"), follow=True, consumer_id="c", poll_seconds=25
+        start=stream_start("latest"), follows=True, consumer_id="c", poll_seconds=25
     )
     times: list[float] = []
 

@@ -1,4 +1,4 @@
-"""Tables of one database at one transaction: what is listed, what is read, and what is refused."""
+"""A database snapshot has the tables of one database at one transaction."""
 
 from __future__ import annotations
 

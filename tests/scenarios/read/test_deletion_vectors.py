@@ -1,4 +1,4 @@
-"""Deletion vectors as files of a table: what a snapshot has, and what a commit changes."""
+"""Snapshots name deletion vectors as files of a table, and commits replace them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IN_A = BucketId(serialize_row(["a"], COLUMNS.types[1:]), 0)
 IN_B = BucketId(serialize_row(["b"], COLUMNS.types[1:]), 0)
 ROWS = DeletionVector.of_positions([0, 5])
 OTHER_ROWS = DeletionVector.of_positions([7])
-FAR_ROWS = DeletionVector.of_positions([2**33], bitmap64=True)
+FAR_ROWS = DeletionVector.of_positions([2**33], has_64_bits=True)
 
 
 def an_append_table(folder: Path, **options: str) -> FileStoreTable:

@@ -1,4 +1,4 @@
-"""Reading while merging: what our writer wrote, what Java wrote, and what must be refused."""
+"""Merging reads return our writer's rows and Java's, and refuse options that they do not obey."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A condition saves the reader from opening files, and does not change the answer."""
+"""A condition lets the reader skip files, and does not change the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots of random histories say exactly what is in the files, and the rows are a model's."""
+"""Snapshots of random histories agree with their files, and their rows with a model."""
 
 from __future__ import annotations
 

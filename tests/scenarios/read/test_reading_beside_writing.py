@@ -1,4 +1,4 @@
-"""Readers beside a writer, its compactions and expiry: every version and every change is right.
+"""Readers beside a writer, compactions and expiry get every version and change right.
 
 A thread writes epochs; others read versions that they name, and follow the table from each start
 with a consumer, which is killed and started again at random. What they see is held against what
@@ -113,7 +113,7 @@ class Follower:
         self.changes = {n: rows for n, rows in self.changes.items() if next_id and n < next_id}
         how = FollowSettings(
             start=a_start(self.table, self.mode),
-            follow=True,
+            follows=True,
             consumer_id=self.mode,
             poll_seconds=0.01,
         )

@@ -17,7 +17,7 @@ from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan, start_of_table
 from tests.support.tables.small_table import SmallTable, small_table
 
-ONE = StepLimits(max_snapshots=1)
+ONE = StepLimits(snapshots_max=1)
 ReadChange = tuple[int, str, int, str]
 
 
@@ -107,7 +107,7 @@ def test_what_comes_later_is_read_by_later_steps(tmp_path: Path) -> None:
     assert scan.step(second.end).end == second.end
 
 
-@pytest.mark.parametrize("limits", [StepLimits(max_files=1), StepLimits(max_rows=3), ONE])
+@pytest.mark.parametrize("limits", [StepLimits(files_max=1), StepLimits(rows_max=3), ONE])
 def test_steps_of_any_size_read_the_same_and_can_be_planned_again(
     tmp_path: Path, limits: StepLimits
 ) -> None:

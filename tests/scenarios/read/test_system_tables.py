@@ -1,4 +1,4 @@
-"""System tables of a small table, each held against what was done to it."""
+"""System tables of a small table show what was done to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table on S3 beside the same table on a local disk: written, compacted and read by one code."""
+"""The same code writes, compacts and reads a table on S3 and one on a local disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.upkeep.expire_range import expire_config
-from stream_app.table.opening import create_or_open, open_file_store_table, open_for_writing
+from stream_app.table.opening import create_or_open, open_file_store_table, require_writable
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.histories.random_changes import RandomChanges
 from tests.support.jobs.table_writer import (
@@ -153,7 +153,7 @@ def test_a_table_is_not_made_or_written_where_races_have_two_winners(s3: S3Serve
         create_or_open(f"s3://{bucket}/new", KEYED, file_io_options=s3.options)
     assert [entry.name for entry in table.file_io.list_status(f"s3://{bucket}")] == ["made"]
     with pytest.raises(StorageError, match="does not write to this file system"):
-        open_for_writing(table)
+        require_writable(table)
     assert open_file_store_table(table.location, file_io_options=s3.options).schema == KEYED
 
 

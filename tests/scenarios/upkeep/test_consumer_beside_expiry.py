@@ -1,4 +1,4 @@
-"""A follower begins while versions expire: it is refused, or gets every change.
+"""A follower that begins during an expiry is refused, or gets every change.
 
 An expiry and the follower are stopped before each of their file operations in turn, and the other
 one goes on; or the expiry dies there. Tags have the same story: `test_tag_beside_expiry`.

@@ -1,4 +1,4 @@
-"""Partitions that are too old are dropped, by the command's means and in a job that goes on."""
+"""The verb and a running job drop the partitions that are too old."""
 
 from __future__ import annotations
 

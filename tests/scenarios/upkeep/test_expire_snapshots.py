@@ -1,4 +1,4 @@
-"""Random histories of which old versions expire: what stays reads as ever, nothing is left over.
+"""The expiry of random histories keeps the other versions readable, and leaves no file behind.
 
 `tests.support.tables.expiring_table` derives what must lie on disk from the files that are named.
 """
@@ -232,7 +232,7 @@ def test_a_tag_keeps_its_metadata_when_changelogs_of_an_older_producer_expire(
     config = expire_config(later.options, num_max=1, num_min=1)
     ExpireSnapshots(later).execute(plan := ExpireSnapshots(later).plan(config))
     assert len(plan.versions) == latest - last
-    retention = Retention(num_max=latest - last, num_min=latest - last, time_ms=0)
+    retention = Retention(num_max=latest - last, num_min=latest - last, retained_ms=0)
     changelogs = ExpireChangelogs(later)
     changelogs.execute(changelogs.plan(replace(config, changelog_retention=retention)))
     assert later.changelogs.ids()[0] == last + 1

@@ -1,4 +1,4 @@
-"""A version that is read under protection stays in any expiry, and nothing is left behind."""
+"""No expiry deletes the version of a protected read, and the protection leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rollback beside an expiry, or beside the making of a tag: one of both gives way.
+"""Of a rollback and an expiry, or a new tag, that run at once, one gives way.
 
 Both are stopped before each of their file operations in turn, and the other one goes on; or the
 rollback dies there. Afterwards every version that is left has its rows, and a rollback that died

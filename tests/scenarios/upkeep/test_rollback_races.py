@@ -1,4 +1,4 @@
-"""Rollbacks beside processes that should have been stopped: committing jobs, upkeep, commands.
+"""A table survives rollbacks beside jobs, upkeep and commands that should have been stopped.
 
 No guide allows these races, and the table refuses some of them half-way. But it is never left
 without a snapshot, or with an unreadable one; a process that gives up withdraws its announcement.

@@ -38,7 +38,7 @@ def write(table: SmallTable, epochs: int) -> None:
         table.commit(("+I", {"k": epoch, "v": "x"}))
 
 
-def test_no_more_goes_after_one_commit_than_the_limit_says(tmp_path: Path) -> None:
+def test_the_limit_bounds_the_expired_snapshots_after_a_commit(tmp_path: Path) -> None:
     table = a_table(tmp_path, **KEEP_ONE, snapshot__expire__limit=3)
     write(table, 8)
     maintenance = TableMaintenance(table.table)
@@ -96,7 +96,7 @@ def test_a_failed_upkeep_is_logged_and_counted_and_succeeds_the_next_time(
 
 @dataclass(frozen=True)
 class SlowFileIO(LocalFileIO):
-    """Deletes when it may."""
+    """Local files whose deletions wait until the test sets `may`."""
 
     has_begun: threading.Event = field(default_factory=threading.Event)
     may: threading.Event = field(default_factory=threading.Event)

@@ -1,4 +1,4 @@
-"""A tag that is given while its version expires: it is refused, or it reads whole.
+"""A tag of a version that expires meanwhile is refused, or is readable whole.
 
 An expiry and the tagger are stopped before each of their file operations in turn, and
 the other one goes on; or they die there. Afterwards the next expiry works, and nothing is left.
@@ -230,7 +230,7 @@ def test_the_announcement_of_an_expiry_that_still_runs_stays(story: Story) -> No
         operation += 1
         expirer.run_to(operation)
     expiry = ExpireSnapshots(table)
-    expiry.execute(expiry.plan(expire_config(table.options, num_max=1, num_min=1, limit=1)))
+    expiry.execute(expiry.plan(expire_config(table.options, num_max=1, num_min=1, expired_max=1)))
     assert len(table.expiry_announcements.announcements()) == 1
     with pytest.raises(UsageError, match="was expiring"):
         give_tag(table)

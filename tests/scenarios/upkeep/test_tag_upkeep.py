@@ -1,4 +1,4 @@
-"""Tags that a table's options ask for, given after commits."""
+"""The job creates after commits the tags for which a table's options ask."""
 
 from __future__ import annotations
 

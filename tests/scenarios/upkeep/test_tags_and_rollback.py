@@ -1,4 +1,4 @@
-"""Tags come and go, tables go back: what stays reads as ever, and nothing is left over.
+"""Tags and rollbacks keep the other versions readable, and leave no file behind.
 
 Histories and what must lie on disk are those of the tests of expiry.
 """
@@ -89,7 +89,7 @@ def check_crashes(
     *,
     again: bool,
 ) -> None:
-    """Die at an operation: what is left reads right; doing it again leaves what is right."""
+    """Check that a crash at any operation leaves a right table, and that a repeat completes it."""
     history = with_tags(folder / "whole")
     table = history.table
     count = Fault()
@@ -159,7 +159,7 @@ def test_a_second_tag_of_the_same_snapshot_keeps_its_files(tmp_path: Path) -> No
     history.check()
 
 
-def test_tags_are_refused_that_cannot_be(tmp_path: Path) -> None:
+def test_impossible_tags_are_refused(tmp_path: Path) -> None:
     table = with_tags(tmp_path).table
     with pytest.raises(UsageError, match="exists already"):
         add_tag(table, "t4")
@@ -214,7 +214,7 @@ def test_a_number_may_be_that_of_a_tag(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["by number", "by tag"])
-def test_from_a_damaged_latest_snapshot_one_goes_back(tmp_path: Path, how: str) -> None:
+def test_a_table_goes_back_from_a_damaged_latest_snapshot(tmp_path: Path, how: str) -> None:
     history = with_tags(tmp_path)
     table = history.table
     damaged = table.snapshots.ids()[-1]

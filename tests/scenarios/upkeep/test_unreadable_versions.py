@@ -1,4 +1,4 @@
-"""Versions whose own file is damaged: expiry stops there, and says what gets it past them."""
+"""Expiry stops at versions whose own file is damaged, and says how to repair them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs of upkeep on tables with an index of keys or with deletion vectors, and jobs that go on.
+"""Upkeep verbs handle tables with a key index or deletion vectors, whose jobs continue.
 
 Each verb is the command line's. Behind each the next epochs meet old keys and new ones: what the
 index and the vectors say of rows that have gone would show in the rows.
@@ -18,7 +18,7 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, read_rows
 from tests.support.tables.small_table import Change, small_table
@@ -69,7 +69,7 @@ class Story:
     def start(self) -> None:
         """A job with a new checkpoint, by the latest schema."""
         self.jobs += 1
-        self.table = open_for_writing(stream_app.open_table(self.table.location).table)
+        self.table = require_writable(stream_app.open_table(self.table.location).table)
         user = f"job{self.jobs}"
         if self.crosses:
             self.job: Any = CrossPartitionJob(self.table, user)

@@ -1,4 +1,4 @@
-"""Keys that lack partition columns: a key has one row, whatever overlaps, repeats or interferes."""
+"""A key that lacks partition columns has one row, whatever overlaps, repeats or interferes."""
 
 from __future__ import annotations
 

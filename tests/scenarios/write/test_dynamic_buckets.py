@@ -1,4 +1,4 @@
-"""``bucket = -1`` with a key: each key stays in its bucket, whatever overlaps, fails or crashes."""
+"""Each key stays in its bucket with ``bucket = -1``, whatever overlaps, fails or crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that fails is held back alone and loses nothing: it catches up in an epoch of its own."""
+"""A job holds a failing table back alone; the table catches up in an epoch of its own."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -
     assert snapshots(tables) == [1, None]
     waiting = tables.state().held_tables["b"]
     assert waiting.retry_ms is None
-    assert "could not be decoded" in waiting.reason
+    assert "could not be stored" in waiting.reason
     tables.tables[0].clock.sleep(HOURS)
     committer.while_idle()
     assert tables.state().held_tables["b"].tries == 1

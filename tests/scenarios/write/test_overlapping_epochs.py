@@ -1,4 +1,4 @@
-"""An epoch is decoded while the one before is committed; Spark has the latter as done by then."""
+"""A job decodes an epoch while it commits the one before, which Spark has recorded as done."""
 
 from __future__ import annotations
 

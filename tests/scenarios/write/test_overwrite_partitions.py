@@ -1,4 +1,4 @@
-"""INSERT OVERWRITE from Python: which partitions go, what lies there then, and what is refused."""
+"""INSERT OVERWRITE from Python replaces partitions, or refuses the rows and says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions get another number of buckets, alone and beside a job: rows and levels stay."""
+"""A rescale beside a job, or alone, keeps rows and levels in another number of buckets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a running job's table change: by other writers, and by its own messages."""
+"""Other writers and a job's own messages change the columns of its table while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task's share of an epoch: one message a bucket, all files synced, nothing left of a failure."""
+"""A task sends one message a bucket, syncs all files, and leaves no file after a failure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_one_message_for_each_bucket_and_all_files_are_synced(tmp_path: Path) ->
         assert not disk.synced, "writing does not wait for the disk"
         disk.gate.set()
         changes = write.prepare_commit()
-    assert [(m.bucket, len(m.added_files), len(m.changelog)) for m in changes] == [
+    assert [(m.bucket, len(m.added_files), len(m.changelog_files)) for m in changes] == [
         (0, 1, 1),
         (2, 1, 1),
     ]

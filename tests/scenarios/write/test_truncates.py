@@ -1,4 +1,4 @@
-"""A TRUNCATE of the source empties the table, whatever crashes: later rows alone stay."""
+"""A TRUNCATE of the source empties the table, and later rows stay, whatever crashes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def two_tables(folder: Path) -> TwoTables:
 
 def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad_values: Any) -> None:
     """An epoch, read by two tasks; what stops the job is raised as it is."""
-    runner = committer.round_runner.runner
+    runner = committer.round_runner.epoch_runner
     assert isinstance(runner, EpochHere)
     runner.topics = [
         part for number in range(epoch + 1) for part in tables.messages(number).to_batches()

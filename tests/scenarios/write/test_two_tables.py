@@ -134,7 +134,7 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -
         run(tables.started(EpochHere(), ends_at=(1, None)), tables, 1)
     orders, events = tables.tables
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 1)
-    assert unnamed(tables) == set(), "what was written for the other table is gone"
+    assert unnamed_files(tables) == set(), "what was written for the other table is gone"
 
     runner = EpochHere()
     committer = tables.started(runner)
@@ -189,7 +189,7 @@ def test_the_first_error_of_a_table_ends_the_job_and_the_next_one_finishes(tmp_p
     with pytest.raises(RuntimeError):
         ended.process_epoch(tables.messages(0, {"b": b"{"}).combine_chunks().to_batches(), 0)
     assert [table.snapshots.latest_id() for table in tables.tables] == [1, None]
-    assert unnamed(tables) == set()
+    assert unnamed_files(tables) == set()
     run(tables.started(EpochHere()), tables, 0)
     assert_right(tables)
 
@@ -225,7 +225,7 @@ def test_a_task_that_fails_leaves_nothing_in_any_table(tmp_path: Path) -> None:
     )
 
 
-def unnamed(tables: TwoTables) -> set[str]:
+def unnamed_files(tables: TwoTables) -> set[str]:
     """Data files on the disk that no snapshot names."""
     named_files = {
         entry.file.file_name

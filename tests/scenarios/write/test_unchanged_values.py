@@ -1,4 +1,4 @@
-"""Updates that leave unchanged values out (TOAST), epoch by epoch through a whole job."""
+"""A whole job restores the unchanged values (TOAST) that updates omit, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ToastJob:
         settings = EpochSettings(task_count=2, block_bytes=2000)
         return EpochCommitter(
             RoundRunner(
-                tables=tables, settings=settings, runner=EpochHere(), clock=self.table.clock
+                tables=tables, settings=settings, epoch_runner=EpochHere(), clock=self.table.clock
             )
         )
 
@@ -140,7 +140,7 @@ def _pipeline_of(table: FileStoreTable) -> Pipeline:
             arrow_schema=arrow_schema(schema.fields),
             primary_keys=schema.primary_keys,
             options={},
-            keep_update_before=schema.core_options.writes_changelog,
+            keeps_update_before=schema.core_options.writes_changelog,
             traits=TableTraits(restored_columns=frozenset(("body", "n"))),
         ),
     )
@@ -298,6 +298,6 @@ def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
 
             return replace(routed, write=write)
 
-    job.committer.round_runner.runner = Overtaken()
+    job.committer.round_runner.epoch_runner = Overtaken()
     job.run(change("u", 1, n=5))
     assert job.rows() == by_content([a_row(1, f"theirs {commits}", 5)])

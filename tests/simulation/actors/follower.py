@@ -94,7 +94,7 @@ class Follower:
             looks_left[0] -= 1
             return looks_left[0] < 0
 
-        how = FollowSettings(start=self._start(), follow=True, consumer_id=CONSUMER)
+        how = FollowSettings(start=self._start(), follows=True, consumer_id=CONSUMER)
         following = ChangelogFollow(StreamRead(table), how, stopped)
         if following._is_new_consumer:  # it was forgotten before it had asked
             self._run.progress = None

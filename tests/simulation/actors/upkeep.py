@@ -1,4 +1,4 @@
-"""The upkeep beside the jobs: it expires versions, creates and deletes tags, and deletes rows.
+"""The upkeep beside the jobs expires versions, creates and deletes tags, and deletes rows.
 
 Each action is written down before it begins, because its outcome may stay unknown.
 """
@@ -105,12 +105,12 @@ class Upkeep:
             self.oracle.kept_versions.changelogs_from = going.versions[-1].snapshot_id + 1
         changelogs.execute(going)
 
-    def sweep(self, older_than_ms: int) -> None:
+    def sweep(self, bound_time_ms: int) -> None:
         """Delete the orphans that are older."""
         table = self._seen_by("sweeper")
         earliest = table.snapshots.earliest_id()
         try:
-            plan = plan_orphans(table, older_than_ms)
+            plan = plan_orphans(table, bound_time_ms)
         except CorruptFileError:
             # Half of a version is gone with an expiry that was interrupted, or goes just now.
             if earliest is not None and earliest < self.oracle.kept_versions.whole_from:

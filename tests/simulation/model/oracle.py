@@ -261,7 +261,7 @@ class Oracle:
     def _flush(self, snapshot: Snapshot, changes: list[Change]) -> list[Change]:
         """Take an epoch in; the changes that it tells."""
         rules = self.rules
-        if rules.ignores_delete:
+        if rules.ignores_deletes:
             changes = [change for change in changes if change[0] not in ("-U", "-D")]
         if rules.crosses:
             changes = placed(self._state.merged().values(), changes, self.table.schema.options)

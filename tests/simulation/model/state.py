@@ -41,7 +41,7 @@ class Rules:
         hides_level0: readers see rows when a compaction has lifted them.
         records_unchanged: the changelog has an update with the same values.
         keeps_kind: a row keeps the kind with which it first came, as Paimon's first-row does.
-        ignores_delete: the writer drops deletes.
+        ignores_deletes: the writer drops deletes.
         postpones: rows wait for a move into their buckets, and readers do not see them before.
     """
 
@@ -52,7 +52,7 @@ class Rules:
     hides_level0: bool
     records_unchanged: bool
     keeps_kind: bool
-    ignores_delete: bool
+    ignores_deletes: bool
     postpones: bool
 
 
@@ -69,7 +69,7 @@ def rules_of(schema: TableSchema) -> Rules:
         hides_level0=by_vectors or options.get("merge-engine") == "first-row",
         records_unchanged=options.get("changelog-producer.row-deduplicate") != "true",
         keeps_kind=options.get("merge-engine") == "first-row",
-        ignores_delete=options.get("ignore-delete") == "true",
+        ignores_deletes=options.get("ignore-delete") == "true",
         postpones=options.get("bucket") == "-2",
     )
 

@@ -1,4 +1,4 @@
-"""One real Kafka broker for a whole test session, and topics of their own for each test.
+"""Starts one real Kafka broker for a test session, and creates topics for each test.
 
 tests/conftest.py imports the fixture `kafka_broker`; do not import it elsewhere: pytest starts one
 broker for each place that it is imported to.
@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """A running broker; start it once (2 to 6 s), use a new topic for each test."""
+    """Yield a running broker; start it once (2 to 6 s), use a new topic for each test."""
     with EmbeddedBroker(tmp_path_factory.mktemp("kafka"), port=a_free_port()) as broker:
         yield broker
 
@@ -35,7 +35,7 @@ def new_topic(
     partitions: int = 1,
     configs: Mapping[str, str] | None = None,
 ) -> str:
-    """Make a topic that all may use at once; without a name it gets one that no other has."""
+    """Create a topic that clients can use at once; without a name it gets a unique one."""
     name = name or f"test-{next(_numbers)}-{uuid.uuid4().hex[:6]}"
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     try:
@@ -59,7 +59,7 @@ def delete_topic(broker: EmbeddedBroker, name: str) -> None:
 
 
 def _is_known(admin: KafkaAdminClient, name: str) -> bool:
-    """A topic that has just been made is listed, described and led a little later."""
+    """Return whether the broker lists, describes and leads a topic, which takes a moment."""
     [description] = admin.describe_topics([name])
     partitions = description["partitions"]
     ready = not description["error_code"] and not any(
@@ -99,7 +99,7 @@ def produce(
 
 
 def count(broker: EmbeddedBroker, topic: str) -> int:
-    """How many records a topic holds."""
+    """Return how many records a topic holds."""
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap)
     try:
         partitions = consumer.partitions_for_topic(topic) or ()

@@ -41,31 +41,31 @@ class Registry:
     guids: dict[str, int] = field(default_factory=dict)
 
     def add(self, schema: Any, **more: Any) -> int:
-        """The number of a new schema."""
+        """Return the number of a new schema."""
         number = 1000 + len(self.schemas)
         self.schemas[number] = answer_of(schema, **more)
         return number
 
     def without_number(self, path: str) -> Any:
-        """The answer at a path that has no number; None: there is nothing."""
+        """Return the answer at a path that has no number, or None: there is nothing."""
         if path.startswith("/schemas/guids/"):
             numbers = [number for guid, number in self.guids.items() if guid in path]
             return [{"context": ".", "id": number} for number in numbers] or None
         return self.subjects.get(path)
 
     def refer(self, name: str, schema: Any, **more: Any) -> dict[str, Any]:
-        """A reference to a new schema under this name."""
+        """Return a reference to a new schema under this name."""
         self.subjects[f"/subjects/{name}/versions/1"] = answer_of(schema, **more)
         return {"name": name, "subject": name, "version": 1}
 
 
 def answer_of(schema: Any, **more: Any) -> dict[str, Any]:
-    """The registry's answer; a text is a schema of Protobuf."""
+    """Return the registry's answer; a text is a schema of Protobuf."""
     return {"schema": schema if isinstance(schema, str) else json.dumps(schema), **more}
 
 
-def encoded(number: int, schema: Any, value: Any) -> bytes:
-    """A message in Confluent's wire format."""
+def confluent_message(number: int, schema: Any, value: Any) -> bytes:
+    """Return a message in Confluent's wire format."""
     out = io.BytesIO()
     out.write(struct.pack(">BI", 0, number))
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)

@@ -47,7 +47,7 @@ class SecureKafka:
         return f"127.0.0.1:{self.ports[listener]}"
 
     def options(self, listener: str, password: str = _JAAS_PASSWORD) -> dict[str, str]:
-        """Options of Kafka's Java client for a listener."""
+        """Return options of Kafka's Java client for a listener."""
         trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.ca)}
         if listener == "TLS":
             return {
@@ -78,7 +78,7 @@ class SecureKafka:
 
 @pytest.fixture(scope="session")
 def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
-    """One for the session."""
+    """Yield one secure broker for the session."""
     folder = tmp_path_factory.mktemp("secure-kafka")
     ca, server, client = (folder / f"{name}.pem" for name in ("ca", "server", "client"))
     authority = make_authority(ca)

@@ -1,4 +1,4 @@
-"""Both readers of Kafka behind one function, for tests that hold them to the same.
+"""Calls both readers of Kafka by one function, for tests that demand the same of them.
 
 A `Reader` takes ranges, and returns the messages in these ranges.
 """
@@ -24,7 +24,7 @@ TAIL_TIMEOUT_S = 1.0
 
 
 class Reader(Protocol):
-    """Reads ranges; at most one of each partition."""
+    """A reader of ranges, of which each partition has at most one."""
 
     def __call__(
         self,
@@ -34,7 +34,7 @@ class Reader(Protocol):
         fails_on_loss: bool = True,
         options: Mapping[str, str] | None = None,
     ) -> pa.Table:
-        """The messages, by topic, partition and offset; `options` are Java's."""
+        """Return the messages, by topic, partition and offset; `options` are Java's."""
         ...
 
 
@@ -45,7 +45,7 @@ def settings_for(
     options: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> ReaderSettings:
-    """Of the native reader, with times for tests."""
+    """Return settings of the native reader, with times for tests."""
     client = client_options(bootstrap, options or {}, load_librdkafka().features)
     assert not client.problems
     return ReaderSettings(
@@ -63,7 +63,7 @@ def read_natively(
     fails_on_loss: bool = True,
     options: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """Implements `Reader`."""
+    """Read by the native reader, as `Reader` demands."""
     settings = settings_for(bootstrap, fails_on_loss=fails_on_loss, options=options)
     batches = list(reader_of_process(settings).read(ranges))
     for batch in batches:
@@ -73,7 +73,7 @@ def read_natively(
 
 
 def reads_by_spark(spark: SparkSession) -> Reader:
-    """Spark's reader in a session."""
+    """Return Spark's reader in a session."""
 
     def read(
         bootstrap: str,

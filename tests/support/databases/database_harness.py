@@ -1,4 +1,4 @@
-"""A job of a whole database in its process, and what it leaves beside what was sent."""
+"""Runs a job of a whole database in its process, and compares its tables with the messages."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ class DatabaseHarness:
         return read_rows(table)
 
     def status(self) -> list[dict[str, Any]]:
-        """What ``stream-app status`` says of the job, which does not run."""
+        """Return what ``stream-app status`` says of the job, which does not run."""
         lines = self.tool("status", "--conf", str(self.conf), "--json").splitlines()
         return [json.loads(line) for line in lines]
 
     def tool(self, *words: str) -> str:
-        """What a verb of the command line prints, in this process, when it finds no trouble."""
+        """Return what a verb prints that runs in this process without trouble."""
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             code = main(words)
         assert code == 0, printed.getvalue()

@@ -1,4 +1,4 @@
-"""Replays of the quarantine of a job of a whole database."""
+"""Replays the quarantine of a job of a whole database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.jobs.database_job import DatabaseJob
 def replay(
     job: DatabaseJob, name: str | None = None, record_filter: RecordFilter | None = None
 ) -> Any:
-    """What has become of the records, by table."""
+    """Replay the quarantine; return what became of the records, by table."""
     quarantine = open_quarantine(str(job.config.stream.quarantine), {})
     replays = job_record_replays(job.database, quarantine, name, read_range=job.read)
     return {

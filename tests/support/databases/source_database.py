@@ -73,7 +73,7 @@ class Database:
 
 
 def a_configuration(job: DatabaseJob) -> Path:
-    """Of the job; no broker answers, which `status` tells and goes on."""
+    """Return the job's configuration, whose broker does not answer; `status` reports this."""
     return write_conf(
         Path(job.config.stream.checkpoint).parent / "job.toml",
         source={"bootstrap-servers": "127.0.0.1:1", "topics": ["all"]},

@@ -1,4 +1,4 @@
-"""What Spark leaves in a job's checkpoint when an epoch begins."""
+"""Writes the files that Spark writes in a job's checkpoint when an epoch begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An epoch's tasks in the caller, without Spark: the same bodies, the same shuffle."""
+"""Runs an epoch's tasks in the caller without Spark: the same functions, the same shuffle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Parts = Sequence[pa.RecordBatch]
 
 @dataclass
 class EpochHere:
-    """Implements `EpochRunner`.
+    """An `EpochRunner` that runs the tasks in the caller.
 
     Attributes:
         plans: of each epoch that was run, the last one.

@@ -1,4 +1,4 @@
-"""Java options with which the job starts in half the time; nothing of what it does changes."""
+"""Java options that halve the time of a job's start, and change nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ A configuration that a test writes has it; only tests that start Spark make the 
 
 @cache
 def fast_jvm() -> str:
-    """`FAST_JVM`, and the archive of Spark's classes, made once and kept beside the jars.
+    """Return `FAST_JVM`, and the archive of Spark's classes, which lies beside the jars.
 
     Making the archive runs Spark, so only what is about to start a job calls this.
     """

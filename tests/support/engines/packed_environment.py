@@ -24,7 +24,7 @@ _TOP = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packag
 
 
 def imports_stream_app(folder: Path) -> bool:
-    """Whether the interpreter of the archive finds stream_app without the archive."""
+    """Return whether the interpreter of the archive finds stream_app without the archive."""
     command = [str(_interpreter()), "-c", "import stream_app"]
     result = subprocess.run(command, cwd=folder, env={}, check=False, capture_output=True)
     return result.returncode == 0
@@ -58,7 +58,7 @@ def _add_link(tar: tarfile.TarFile, name: str, target: Path) -> None:
 
 
 def _packages(name: str) -> set[str]:
-    """Names in site-packages of all that a distribution depends on."""
+    """Return the names in site-packages of all that a distribution depends on."""
     seen_names, packages, remaining_names = set(_OMITTED), set[str](), [name]
     while remaining_names:
         name = remaining_names.pop()
@@ -76,7 +76,7 @@ def _packages(name: str) -> set[str]:
 
 
 def _requirements(package: Distribution) -> Iterator[str]:
-    """Without those of extras."""
+    """Return the requirements of a distribution without those of extras."""
     for text in package.requires or ():
         if "extra ==" not in text and (name := re.match(r"[\w.-]+", text)):
             yield name[0]

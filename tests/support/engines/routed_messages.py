@@ -39,7 +39,7 @@ def a_schema(
 
 
 def table_plan(schema: TableSchema | None = None, location: str = "/nowhere") -> TablePlan:
-    """A table that no task writes: only its schema counts."""
+    """Return a table that no task writes: only its schema counts."""
     schema = schema or a_schema()
     decode = format_pipeline(
         "debezium-json",
@@ -48,7 +48,7 @@ def table_plan(schema: TableSchema | None = None, location: str = "/nowhere") ->
             arrow_schema=arrow_schema(schema.fields),
             primary_keys=schema.primary_keys,
             options={},
-            keep_update_before=False,
+            keeps_update_before=False,
         ),
     )
     table = FileStoreTable(location, schema, LocalFileIO(), SystemClock())

@@ -31,7 +31,7 @@ _JAVA_OPTIONS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xs
 
 
 def descendants(process: int) -> list[int]:
-    """Ids of all processes below one, nearest first."""
+    """Return the ids of all processes below one, nearest first."""
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has just ended
@@ -51,7 +51,7 @@ def command_of(process: int) -> str:
 
 
 def sockets(process: int) -> set[str]:
-    """The kernel's numbers of a process's sockets."""
+    """Return the kernel's numbers of a process's sockets."""
     sockets = set()
     with contextlib.suppress(OSError):
         for descriptor in Path(f"/proc/{process}/fd").iterdir():
@@ -63,7 +63,7 @@ def sockets(process: int) -> set[str]:
 
 
 def connections() -> Iterator[tuple[int, int, str]]:
-    """Each TCP connection: its local port, the bytes that wait to be read, the socket's number."""
+    """Yield each TCP connection: its local port, the bytes that wait, the socket's number."""
     for name in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
             words = line.split()
@@ -83,15 +83,15 @@ class WorkerMachine:
     process: subprocess.Popen[bytes]
 
     def below(self) -> list[int]:
-        """All processes that the worker has started, and those that these have started."""
+        """Return all processes that the worker has started, and those that these have started."""
         return descendants(self.process.pid)
 
     def executors(self) -> list[int]:
-        """The JVMs of executors."""
+        """Return the JVMs of executors."""
         return [process for process in self.below() if "ExecutorBackend" in command_of(process)]
 
     def works(self) -> bool:
-        """Whether an executor has been given tasks: they have started Python."""
+        """Return whether an executor has tasks, for which it has started Python."""
         return any("worker_daemon" in command_of(process) for process in self.below())
 
     def kill(self) -> None:
@@ -104,7 +104,7 @@ class WorkerMachine:
         self.process.wait()
 
     def lose(self) -> None:
-        """The machine is gone, and its disks."""
+        """Kill the machine, and delete its disks."""
         self.kill()
         for name in ("work", "local", "tmp"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -115,14 +115,14 @@ class WorkerMachine:
             _send(process, signal.SIGKILL)
 
     def stop_executors(self) -> list[int]:
-        """SIGSTOP the JVMs of executors: they take what they are sent, and do nothing."""
+        """SIGSTOP the JVMs of executors: they receive requests, and do nothing."""
         processes = self.executors()
         for process in processes:
             _send(process, signal.SIGSTOP)
         return processes
 
     def decommission(self) -> None:
-        """What Spark's ``decommission-worker.sh`` does."""
+        """Do what Spark's ``decommission-worker.sh`` does."""
         _send(self.process.pid, signal.SIGPWR)
 
     def log(self) -> str:
@@ -158,7 +158,7 @@ class SparkCluster:
 
     @property
     def url(self) -> str:
-        """For ``spark.master``."""
+        """The master's address for ``spark.master``."""
         return f"spark://{HOST}:{self.port}"
 
     def add_worker(self) -> WorkerMachine:
@@ -174,11 +174,11 @@ class SparkCluster:
         return worker
 
     def alive(self) -> list[dict[str, Any]]:
-        """The workers that the master can use."""
+        """Return the workers that the master can use."""
         return [worker for worker in self._state()["workers"] if worker["state"] == "ALIVE"]
 
     def holder(self, port: int) -> WorkerMachine | None:
-        """The machine of the process that has a connection from this port."""
+        """Return the machine of the process that has a connection from this port."""
         numbers = {number for local, _, number in connections() if local == port}
         for worker in self.workers:
             if any(numbers & sockets(process) for process in worker.below()):

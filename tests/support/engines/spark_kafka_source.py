@@ -17,7 +17,7 @@ from stream_app.errors import StreamAppError
 
 @cache
 def spark_kafka_source_jars() -> list[Path]:
-    """None when the registry has none for the installed Spark."""
+    """Return the jars, or None if the registry has none for the installed Spark."""
     try:
         return spark_kafka_jars(installed_spark_version())
     except StreamAppError:
@@ -26,6 +26,6 @@ def spark_kafka_source_jars() -> list[Path]:
 
 @pytest.fixture(scope="session")
 def spark_kafka_source() -> None:
-    """Leaves a test out where the source is not to be had."""
+    """Skip a test if the source is not available."""
     if not spark_kafka_source_jars():
         pytest.skip(f"no jars of Spark's Kafka source for Spark {installed_spark_version()}")

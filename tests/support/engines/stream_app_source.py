@@ -1,5 +1,4 @@
-"""Tables read by the source `stream_app`: in the tests' Spark session, or as Spark's processes call
-it, without Spark.
+"""Reads tables by the source `stream_app`: in the tests' Spark, or as Spark's processes call it.
 
 In names of options a dot can be written as two underscores and a hyphen as one.
 """
@@ -23,7 +22,7 @@ from tests.support.judges.normal_rows import Row, normal_rows
 
 @pytest.fixture(scope="module")
 def source(spark: SparkSession) -> SparkSession:
-    """A session with settings of its own, in which the source is registered."""
+    """Return a session with settings of its own, in which the source is registered."""
     session = spark.newSession()
     register(session)
     return session
@@ -34,7 +33,7 @@ def frame(source: SparkSession, path: str, **options: str) -> DataFrame:
 
 
 def rows_of(frame: DataFrame, location: str) -> list[Row]:
-    """All rows in the normal form; a TIME is one again."""
+    """Return all rows in the normal form, in which a TIME is a time again."""
     times = {
         field.name
         for field in open_file_store_table(location).schema.fields
@@ -62,7 +61,7 @@ def a_stream(path: str, clock: Clock | None = None, /, **options: str) -> Stream
 
 
 def micro_batches(stream: StreamReader, *names: str) -> list[list[tuple[Any, ...]]]:
-    """Micro-batches as Spark asks for them, until nothing comes; these columns, sorted."""
+    """Return the micro-batches that Spark requests until there are none, sorted by column."""
     taken: list[list[tuple[Any, ...]]] = []
     while True:
         start = stream._last_end or stream.initialOffset()

@@ -1,4 +1,4 @@
-"""A file system that notes what is opened, how many bytes are read of it, and what it is asked."""
+"""A file system that records the files that are opened, the bytes read, and the requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _CountedFile(io.FileIO):
 
 @dataclass(frozen=True)
 class CountingFileIO(LocalFileIO):
-    """The local file system, watched.
+    """The local file system, which counts what it does.
 
     Attributes:
         read: bytes read, by the name of each file that was opened.
@@ -38,7 +38,7 @@ class CountingFileIO(LocalFileIO):
     operations: list[tuple[str, str]] = field(default_factory=list)
 
     def count(self, operation: str, part: str) -> int:
-        """How often an operation was asked for paths that hold this."""
+        """Return the number of requests of an operation for paths that contain this text."""
         return sum(name == operation and part in path for name, path in self.operations)
 
     def size(self, path: str) -> int:
@@ -86,7 +86,7 @@ class CountingFileIO(LocalFileIO):
         return data
 
     def opened(self, prefix: str) -> list[str]:
-        """Names of what was opened: ``data-``; for ``manifest-`` manifests, but no lists."""
+        """Return the names of opened files: ``data-``; for ``manifest-`` no manifest lists."""
         return sorted(
             name
             for name in self.read

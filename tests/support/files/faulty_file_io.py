@@ -19,12 +19,12 @@ Mode = Literal["before", "after", "half"]
 
 
 class InjectedError(OSError):
-    """What the chosen operation raises."""
+    """The error of the chosen operation."""
 
 
 @dataclass
 class Fault:
-    """The operation that fails, by its number from 0. A process that is `dead` can do no more."""
+    """The operation that fails, by its number from 0; a process that is `dead` can do no more."""
 
     number: int = -1
     mode: Mode = "before"

@@ -19,7 +19,7 @@ _OPERATIONS = frozenset(
 
 
 class DeadError(BaseException):
-    """What every operation of a killed actor raises."""
+    """The error of every operation of a killed actor."""
 
 
 class GatedFileIO:
@@ -62,7 +62,7 @@ class Actor:
     _thread: threading.Thread | None = None
 
     def run_to(self, operation: int | None) -> None:
-        """Let it run until it stands before an operation (from 0) or has ended; None: the end."""
+        """Let the actor run until it stands before an operation (from 0), or None: to its end."""
         is_there = self._thread is not None and len(self.operations) == operation
         if self.has_ended or is_there:
             return
@@ -74,11 +74,11 @@ class Actor:
         assert self._has_stopped.acquire(timeout=LIMIT_S), "it waits for something else"
 
     def finish(self) -> None:
-        """Let it run to its end."""
+        """Let the actor run to its end."""
         self.run_to(None)
 
     def kill(self) -> None:
-        """Let it do nothing more."""
+        """Let the actor do nothing more."""
         self._killed = True
         self.finish()
 

@@ -21,7 +21,7 @@ from stream_app.fileio.file_io import FileStatus
 
 @dataclass(slots=True)
 class _File:
-    """Content, what of it is on the disk (None: not even the name), and when it was written."""
+    """A file's content, what of it is on the disk (None: not even the name), and its time."""
 
     data: bytearray | bytes
     synced: bytes | None
@@ -38,7 +38,7 @@ def _never(path: str) -> bool:
 
 @dataclass(slots=True)
 class MemoryFileIO:
-    """Files in the memory of this process. Cannot be pickled: they would become two.
+    """Files in the memory of this process, which cannot be pickled: they would become two.
 
     Attributes:
         clock: gives the times at which files are written.
@@ -63,7 +63,7 @@ class MemoryFileIO:
         surviving: Callable[[str, int], int | None] = _nothing,
         is_back: Callable[[str], bool] = _never,
     ) -> MemoryFileIO:
-        """What is there after a crash of the machine at this moment; this one is not changed.
+        """Return the files that a crash of the machine at this moment would leave; these ones stay.
 
         What was synced stays, and so does what `create_if_absent` and `overwrite` have returned
         from. All else is up to the caller, as it is up to chance on a disk.
@@ -93,14 +93,14 @@ class MemoryFileIO:
         return files
 
     def check_atomic_create(self, folder: str) -> None:
-        """The lock sees to it."""
+        """Do nothing: the lock makes creation atomic."""
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open for random reading; what is written or deleted later is not seen."""
+        """Open for random reading; the reader does not see later writes and deletions."""
         return pa.BufferReader(self.read_bytes(path))
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Open a new file for writing; missing folders are made."""
+        """Open a new file for writing, and create missing folders."""
         with self._lock:
             file = self._put(path, bytearray(), is_synced=False)
         return pa.PythonFile(_Output(self, file), mode="w")
@@ -112,7 +112,7 @@ class MemoryFileIO:
             file.synced = bytes(file.data)
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
         with self._lock:
             return bytes(self._file(path).data)
 
@@ -134,23 +134,23 @@ class MemoryFileIO:
         self.write_bytes(path, data)
 
     def list_names(self, folder: str) -> list[str]:
-        """Names of the files in a folder, the oldest first."""
+        """Return the names of the files in a folder, the oldest first."""
         with self._lock:
             names = self._folders.get(folder, ())
             return [name for name in names if f"{folder}/{name}" in self._files]
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """What lies in a folder, the oldest first."""
+        """Return what lies in a folder, the oldest first."""
         with self._lock:
             return [self._status(folder, name) for name in self._folders.get(folder, ())]
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Return whether there is a file or folder."""
         with self._lock:
             return path in self._files or path in self._folders
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """Return the number of bytes of a file."""
         with self._lock:
             return len(self._file(path).data)
 
@@ -210,7 +210,7 @@ class MemoryFileIO:
 
 
 class _Output(io.RawIOBase):
-    """What is written is in the file at once, as on a disk, but not synced."""
+    """An output whose bytes are in the file at once, as on a disk, but not synced."""
 
     def __init__(self, files: MemoryFileIO, file: _File) -> None:
         self._files, self._file = files, file

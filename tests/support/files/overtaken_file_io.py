@@ -1,4 +1,4 @@
-"""Local files on which another writer is quicker, just before or just after a snapshot of ours."""
+"""Local files on which another writer commits just before or just after one of our snapshots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stream_app.fileio.local.local_file_io import LocalFileIO
 
 @dataclass(frozen=True)
 class OvertakenFileIO(LocalFileIO):
-    """Each action happens once, at one of our snapshots, the last of a list first.
+    """Local files that run each action once, at one of our snapshots, the last of a list first.
 
     Attributes:
         before: done before a snapshot is created.

@@ -9,7 +9,7 @@ from stream_app.format.json_object import DIGEST
 
 
 def plain_object(data: bytes | str) -> dict[str, Any]:
-    """What a file says, without its digest: so it may be compared, and edited."""
+    """Return a file's content without its digest, so that a test can compare or edit it."""
     document: dict[str, Any] = json.loads(data)
     document.pop(DIGEST, None)
     return document

@@ -1,4 +1,4 @@
-"""A file system in which another writer is faster."""
+"""A file system on which another writer acts just before each of our snapshots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stream_app.fileio.local.local_file_io import LocalFileIO
 
 @dataclass(frozen=True)
 class RacedFileIO(LocalFileIO):
-    """Before each of our snapshots is created, the next of `rivals` goes first."""
+    """Local files that run the next of `rivals` before each of our snapshots is created."""
 
     rivals: list[Callable[[], object]] = field(default_factory=list)
 

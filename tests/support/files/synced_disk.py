@@ -1,4 +1,4 @@
-"""What would be left of a local folder after a power cut: what `os.fsync` was called for.
+"""Computes what a power cut would leave of a local folder, by the calls of `os.fsync`.
 
 A file's bytes count as of its own last sync, and the names in a folder as of the folder's. A disk
 may keep more; nothing may rely on that.
@@ -17,7 +17,7 @@ import pytest
 
 @dataclass
 class SyncedDisk:
-    """Watches the syncs below a folder, which is there for good.
+    """A watch over the syncs below a folder, which itself survives.
 
     Attributes:
         files: bytes of each synced file, by its number on the disk.
@@ -29,11 +29,11 @@ class SyncedDisk:
     folders: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Note what is synced from now on, instead of waiting for the disk."""
+        """Record the syncs from now on, instead of waiting for the disk."""
         monkeypatch.setattr("os.fsync", self._note)
 
     def found_after(self, folder: Path) -> Path:
-        """The folder, with what is found after a power cut at this moment put into it."""
+        """Return the folder, filled with what a power cut at this moment would leave."""
         self._restore(self.root.stat().st_ino, folder)
         return folder
 

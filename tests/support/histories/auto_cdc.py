@@ -1,4 +1,4 @@
-"""The rules of Spark's AUTO CDC with ``stored_as_scd_type = 2``, in plain Python, as a judge.
+"""The rules of Spark's AUTO CDC with ``stored_as_scd_type = 2`` in plain Python, as a model.
 
 Written after Spark's documentation and the docstrings of its `Scd2BatchProcessor`. The events of a
 key stand in the order of their sequence, whatever the order of their arrival. An upsert begins a
@@ -43,7 +43,7 @@ class Version(NamedTuple):
 
 
 def versions_of(events: Iterable[Event]) -> list[Version]:
-    """The rows of the target after all events, by key and start."""
+    """Return the rows of the target after all events, by key and start."""
     timelines: dict[int, dict[int, Event]] = {}
     for event in events:
         timelines.setdefault(event.key, {})[event.sequence] = event

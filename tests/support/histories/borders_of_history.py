@@ -83,7 +83,7 @@ class Topics:
             self.visible[place] = count if is_prompt else self.random.randint(visible_count, count)
 
     def newest(self) -> Offsets:
-        """The ends that brokers show."""
+        """Return the ends that brokers show."""
         ends: dict[str, dict[str, int]] = {}
         for (topic, partition), end in self.visible.items():
             ends.setdefault(topic, {})[str(partition)] = end
@@ -110,7 +110,7 @@ class Topics:
         """See `MessageReader.close`."""
 
     def rows(self, ends: Offsets) -> Rows:
-        """The tables with all messages before some ends."""
+        """Return the tables with all messages before some ends."""
         rows: Rows = {}
         for topic, topic_offsets in ends.items():
             for partition, end in sorted(topic_offsets.items()):
@@ -142,7 +142,7 @@ class BordersOfHistory:
 
     def __post_init__(self) -> None:
         self.log = BorderLog(JobFolder("memory://checkpoint", MemoryFileIO()))
-        self.limit = self.random.choice((1, 2, 4, 8, 20, 100))
+        self.messages_max = self.random.choice((1, 2, 4, 8, 20, 100))
 
     def run(self) -> None:
         """Run epochs until all messages are in the tables."""
@@ -175,7 +175,7 @@ class BordersOfHistory:
             log=self.log,
             read_newest_offsets=self.topics.newest,
             clock=self.clock,
-            limit=self.limit,
+            messages_max=self.messages_max,
         )
 
     def _is_in_order(self, end: Offsets, newest: Offsets) -> None:
@@ -196,7 +196,7 @@ class BordersOfHistory:
 
 
 def borders_of_history(seed: int) -> BordersOfHistory:
-    """A job over the history of a seed."""
+    """Return a job over the history of a seed."""
     random = Random(seed)
     history = TransactionHistory(random)
     counts = {table: random.randint(1, 2) for table in history.tables}
@@ -210,7 +210,7 @@ def borders_of_history(seed: int) -> BordersOfHistory:
 
 
 def _place(sent: Sent, counts: dict[str, int], *, has_grown: bool) -> KafkaPlace:
-    """The partition of a message; some keys move to a further one, which is read last."""
+    """Return the partition of a message; some keys move to a further one, which is read last."""
     if sent.table is None:
         return sent.topic, 0
     partitions = counts[sent.table]
@@ -224,7 +224,7 @@ def _batch(values: Sequence[bytes]) -> pa.RecordBatch:
 
 
 def _part(transactions: MessageTransactions, start: int, end: int) -> MessageTransactions:
-    """The transactions of some of the messages."""
+    """Return the transactions of some of the messages."""
     part, end_markers = slice(start, end), transactions.end_markers
     chosen = np.flatnonzero(
         (end_markers.message_indices >= start) & (end_markers.message_indices < end)

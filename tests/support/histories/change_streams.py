@@ -90,14 +90,14 @@ SHAPES = (
         "string, newest by falling ts, n",
         "k STRING NOT NULL",
         singles(TEXTS),
-        {"sequence_fields": ("ts", "n"), "sequence_descending": True},
+        {"sequence_fields": ("ts", "n"), "is_sequence_descending": True},
     ),
 )
 
 
 @st.composite
 def changes(draw: st.DrawFn, shape: Shape, max_size: int = 60) -> list[Row]:
-    """Changes in order of arrival, without sequence numbers."""
+    """Return changes in order of arrival, without sequence numbers."""
     change = st.tuples(
         st.sampled_from([0, 0, 1, 2, 2, 3]),
         st.sampled_from(shape.keys),
@@ -118,13 +118,13 @@ def changes(draw: st.DrawFn, shape: Shape, max_size: int = 60) -> list[Row]:
 
 
 def batches_of(rows: Sequence[Row], shape: Shape, size: int) -> Iterable[pa.RecordBatch]:
-    """Rows as a writer takes them, in batches."""
+    """Yield rows as a writer takes them, in batches."""
     schema = pa.schema(list(shape.layout.schema)[1:])
     for start in range(0, len(rows), size):
         yield pa.RecordBatch.from_pylist(list(rows[start : start + size]), schema=schema)
 
 
-def numbered(rows: Sequence[Row], first: int) -> list[Row]:
+def with_sequence_numbers(rows: Sequence[Row], first: int) -> list[Row]:
     return [{SEQUENCE_NUMBER: first + number, **row} for number, row in enumerate(rows)]
 
 
@@ -133,9 +133,9 @@ def key_in(shape: Shape) -> Callable[[Row], tuple[Any, ...]]:
 
 
 def newest(rows: Iterable[Row], shape: Shape) -> dict[tuple[Any, ...], Row]:
-    """The oracle: of each key the newest row, deletes included."""
+    """Return the newest row of each key, deletes included, as the model."""
     layout = shape.layout
-    sign = -1 if layout.sequence_descending else 1
+    sign = -1 if layout.is_sequence_descending else 1
 
     def age(row: Row) -> tuple[Any, ...]:
         fields = [row[name] for name in layout.sequence_fields]
@@ -154,7 +154,7 @@ def newest(rows: Iterable[Row], shape: Shape) -> dict[tuple[Any, ...], Row]:
 def merged_view(
     metas: Iterable[DataFileMeta], files: MemoryFiles, engine: MergeFunction
 ) -> list[Row]:
-    """What a reader finds: all files merged, deletes included, in key order."""
+    """Return what a reader finds: all files merged, deletes included, in key order."""
     return [
         row
         for section in partition_into_sections(metas, files.key_of)

@@ -238,13 +238,13 @@ class IcebergHistory:
         return catalog.load_table(self.table.label)
 
     def _rows(self, snapshot: int | None = None) -> pa.Table:
-        """The rows by PyIceberg."""
+        """Return the rows by PyIceberg."""
         if self.rest_uri is None:
             return self.iceberg.read(self._metadata, snapshot=snapshot)
         return self._in_catalog.scan(snapshot_id=snapshot).to_arrow()
 
     def _listed(self) -> list[int]:
-        """The snapshots that PyIceberg lists."""
+        """Return the snapshots that PyIceberg lists."""
         if self.rest_uri is None:
             listed: list[int] = self.iceberg.describe(self._metadata)["snapshots"]
             return listed
@@ -277,7 +277,7 @@ class IcebergHistory:
         )
 
     def differences(self) -> list[str]:
-        """What Iceberg's readers see wrongly: in the latest version, after ten steps in others."""
+        """Return what Iceberg's readers see wrongly, in older versions only after ten steps."""
         newest = self._newest()
         if newest is None or newest not in self.visible_rows:
             return []
@@ -306,7 +306,7 @@ class IcebergHistory:
 
 
 def _altered(row: Row, change: SchemaChange) -> Row:
-    """A row as readers of the newer schema see it; values are equal in a wider type."""
+    """Return a row as readers of the newer schema see it; values are equal in a wider type."""
     if isinstance(change, AddColumn):
         return {**row, change.name: None}
     if isinstance(change, RenameColumn):

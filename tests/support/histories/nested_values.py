@@ -72,14 +72,14 @@ def full(rows: Value) -> Value:
     return [row for row in rows if row is not None]
 
 
-def limited(stored: Value, new: Value) -> Value:
+def limited_list(stored: Value, new: Value) -> Value:
     if len(stored) >= LIMIT:
         return stored
     return full(stored) + full(new)[: LIMIT - len(stored)]
 
 
 def limited_by_key(stored: Value, new: Value) -> Value:
-    return stored if len(stored) >= LIMIT else [*by_key(limited(stored, new)).values()]
+    return stored if len(stored) >= LIMIT else [*by_key(limited_list(stored, new)).values()]
 
 
 def partial(rows: Value) -> Value:
@@ -91,7 +91,7 @@ def partial(rows: Value) -> Value:
     return [*values_by_key.values()]
 
 
-def timed(stored: Value, new: Value) -> Value:
+def newest_by_time(stored: Value, new: Value) -> Value:
     rows = dict(stored)
     for key, row in new:
         if row is None:
@@ -111,7 +111,7 @@ FOLDS = {
     ColumnAggregate(function="collect"): Fold(
         ROWS, lambda a, b: a + b, without, lambda acc, old: acc + old
     ),
-    ColumnAggregate(function="collect", distinct=True): Fold(
+    ColumnAggregate(function="collect", is_distinct=True): Fold(
         ROWS, lambda a, b: once(a + b), without, lambda acc, old: once(acc + old), once
     ),
     ColumnAggregate(function="merge_map"): Fold(
@@ -128,7 +128,7 @@ FOLDS = {
         ROWS, lambda a, b: [*by_key(a + b).values()], less_keys
     ),
     ColumnAggregate(function="nested_update", count_limit=LIMIT): Fold(
-        ROWS, limited, lambda a, b: [row for row in full(a) if row not in full(b)]
+        ROWS, limited_list, lambda a, b: [row for row in full(a) if row not in full(b)]
     ),
     ColumnAggregate(function="nested_update", count_limit=LIMIT, nested_key=KEY): Fold(
         ROWS, limited_by_key, less_keys
@@ -136,6 +136,8 @@ FOLDS = {
     ColumnAggregate(function="nested_partial_update", nested_key=KEY): Fold(
         ROWS, lambda a, b: partial(a + b)
     ),
-    ColumnAggregate(function="merge_map_with_keytime", time_field="ts"): Fold(TIMED, timed),
+    ColumnAggregate(function="merge_map_with_keytime", time_field="ts"): Fold(
+        TIMED, newest_by_time
+    ),
 }
 NESTED = {how.function for how in FOLDS}

@@ -21,17 +21,17 @@ _INTEGER_BITS = {
 
 
 def value_of(data_type: DataType, rng: random.Random) -> Any:  # noqa: C901, PLR0911 - a table
-    """A value of a type, often one at its edge."""
+    """Return a value of a type, often one at its edge."""
     root = data_type.root
     if root in _INTEGER_BITS:
-        limit = 1 << (_INTEGER_BITS[root] - 1)
-        return rng.choice([-limit, -1, 0, 1, limit - 1, rng.randrange(-limit, limit)])
+        end = 1 << (_INTEGER_BITS[root] - 1)
+        return rng.choice([-end, -1, 0, 1, end - 1, rng.randrange(-end, end)])
     match root:
         case TypeRoot.BOOLEAN:
             return rng.random() < 0.5
         case TypeRoot.DECIMAL:
-            limit = 10**data_type.precision
-            unscaled = rng.choice([0, -1, limit - 1, 1 - limit, rng.randrange(limit)])
+            end = 10**data_type.precision
+            unscaled = rng.choice([0, -1, end - 1, 1 - end, rng.randrange(end)])
             sign, digits = int(unscaled < 0), tuple(int(digit) for digit in str(abs(unscaled)))
             return Decimal((sign, digits, -data_type.scale))
         case TypeRoot.FLOAT:

@@ -34,7 +34,7 @@ USERS = ("alice", "bob")
 
 @dataclass
 class RandomHistory:
-    """One table's history.
+    """A random history of one table.
 
     Attributes:
         rows: what the table must hold.
@@ -50,7 +50,7 @@ class RandomHistory:
     _number: int = 0
 
     def step(self) -> str:
-        """Something happens; its name."""
+        """Do something at random; return its name."""
         steps = (self.append,) * 6 + (self.compact, self.restart, self.drop, self.overwrite)
         chosen = self.rng.choice([*steps, self.truncate] if self._number % 7 == 0 else steps)
         self._number += 1
@@ -58,7 +58,7 @@ class RandomHistory:
         return chosen.__name__
 
     def append(self) -> None:
-        """An epoch of one of the users, with properties and sometimes a watermark."""
+        """Commit an epoch of one of the users, with properties and sometimes a watermark."""
         user = self.rng.choice(USERS)
         stream = self._stream(user)
         changes = self._changes(DAYS)
@@ -73,7 +73,7 @@ class RandomHistory:
         assert all((snapshot.properties or {})["by"] == user for snapshot in done.snapshots[-1:])
 
     def compact(self) -> None:
-        """A user's compactions that are due, or all there could be."""
+        """Run a user's due compactions, or all that are possible."""
         stream = self._stream(self.rng.choice(USERS))
         if self.rng.random() < 0.5:
             stream.compact_due()
@@ -81,7 +81,7 @@ class RandomHistory:
             stream.compact_fully()
 
     def restart(self) -> None:
-        """A user's process is gone; what it was compacting is lost."""
+        """Replace a user's process, whose running compactions are lost."""
         self._streams.pop(self.rng.choice(USERS), None)
 
     def drop(self) -> None:
@@ -94,13 +94,13 @@ class RandomHistory:
         self._forget(DAYS)
 
     def overwrite(self) -> None:
-        """New rows in the place of all that some days, or the whole table, held."""
+        """Replace all rows of some days, or of the whole table, by new ones."""
         days = self.rng.sample(DAYS, self.rng.randint(1, 3))
         is_whole = len(days) == len(DAYS) and self.rng.random() < 0.5
         self._forget(days)
         changes = self._changes(days)
         bucket_changes = [
-            replace(change, changelog=())
+            replace(change, changelog_files=())
             for change in (write_changes(self.table, changes, 0) if changes else [])
         ]
         committable = ManifestCommittable(
@@ -111,7 +111,7 @@ class RandomHistory:
         self._note(7)
 
     def found_rows(self, rows: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
-        """Rows in the form of `rows`; none is there twice."""
+        """Return the table's rows in the form of `rows`, after a check that none is there twice."""
         rows_by_key = {(row["dt"], row["k"]): row["v"] for row in rows}
         assert len(rows_by_key) == len(rows)
         return rows_by_key
@@ -156,7 +156,7 @@ class RandomHistory:
 
 
 def recount(table: FileStoreTable, snapshot: Snapshot) -> None:
-    """See that a snapshot and its manifests say what the files hold."""
+    """Check that a snapshot and its manifests say what the files hold."""
     scan = FileStoreScan(table)
     live = [_recount_file(table, entry) for entry in scan.live(snapshot)]
     assert snapshot.total_record_count == sum(live)
@@ -166,7 +166,7 @@ def recount(table: FileStoreTable, snapshot: Snapshot) -> None:
 
 
 def _recount_file(table: FileStoreTable, entry: ManifestEntry) -> int:
-    """Rows of a file, whose metadata are right."""
+    """Return the rows of a file, after a check of its metadata."""
     file = entry.file
     path = Path(table.paths.data_file(entry.partition, entry.bucket, file))
     assert path.stat().st_size == file.file_size

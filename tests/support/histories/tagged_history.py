@@ -16,8 +16,8 @@ from tests.support.tables.expire_now import expire
 FAR_MS = 10**15
 
 
-def remove_orphans(table: FileStoreTable, before_ms: int = FAR_MS) -> list[str]:
-    plan = plan_orphans(table, before_ms)
+def remove_orphans(table: FileStoreTable, bound_time_ms: int = FAR_MS) -> list[str]:
+    plan = plan_orphans(table, bound_time_ms)
     delete_orphans(table, plan)
     return [file.name for file in plan.files]
 
@@ -47,7 +47,7 @@ def tag_or_not(history: History) -> None:
 
 
 def with_tags(folder: Path) -> History:
-    """Nine versions, of which the last two are left; a tag on the second, fourth and eighth."""
+    """Make nine versions, of which two are left, and tags on the second, fourth and eighth."""
     history = a_history(folder, "changelog files", 5)
     for _ in range(9):
         history.step()

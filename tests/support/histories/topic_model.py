@@ -1,4 +1,4 @@
-"""What a table and its changelog must hold, worked out from a topic record by record.
+"""Computes from a topic, record by record, what a table and its changelog must contain.
 
 It shares no code with the product: it reads the topic with kafka-python and each message with the
 standard library.
@@ -20,7 +20,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - a TIMESTAMP has no zone
 
 
 def row_of(image: dict[str, Any]) -> Row:
-    """An image of the shop's table as a reader of the table gives it."""
+    """Return an image of the shop's table as a reader of the table returns it."""
     unscaled = int.from_bytes(base64.b64decode(image["amount"]), "big", signed=True)
     moment = _EPOCH + datetime.timedelta(microseconds=image["updated_at"])
     return {**image, "amount": Decimal(unscaled).scaleb(-2), "updated_at": moment}
@@ -34,7 +34,7 @@ class TopicModel:
     changes: dict[Key, list[tuple[str, Row]]] = field(default_factory=dict)
 
     def apply(self, values: Iterable[bytes | None]) -> None:
-        """Take in messages of one partition in its order."""
+        """Apply messages of one partition in its order."""
         for value in values:
             if value is None:
                 continue
@@ -58,12 +58,12 @@ class TopicModel:
 
 
 def read_row(row: Row) -> Row:
-    """A row as Paimon's Java library gave it, with its time as a datetime."""
+    """Return a row of Paimon's Java library with its time as a datetime."""
     return {**row, "updated_at": datetime.datetime.fromisoformat(row["updated_at"])}
 
 
 def changes_by_key(changes: Iterable[tuple[str, Row]]) -> dict[Key, list[tuple[str, Row]]]:
-    """A changelog, grouped by key in its order."""
+    """Return a changelog grouped by key, in its order."""
     grouped: dict[Key, list[tuple[str, Row]]] = {}
     for kind, row in changes:
         grouped.setdefault((row["dt"], row["id"]), []).append((kind, row))

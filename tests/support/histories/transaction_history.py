@@ -24,7 +24,7 @@ _UUID = "24bc7850-2c16-11e6-a073-0242ac110002"
 
 @dataclass(frozen=True)
 class LogForm:
-    """How a connector names the places in its log.
+    """The way in which a connector names the positions in its log.
 
     Attributes:
         id_of: the id of a transaction, of its number and the LSN of the message.
@@ -55,7 +55,7 @@ class Sent:
 
     @property
     def topic(self) -> str:
-        """Its topic."""
+        """The topic of the message."""
         return MARKERS if self.table is None else f"{NAME}.{self.table}"
 
 
@@ -94,11 +94,11 @@ class TransactionHistory:
             self._transact(number, early if is_early else self.tables)
 
     def reads(self) -> list[Sent]:
-        """The messages of the connector's first read."""
+        """Return the messages of the connector's first read."""
         return [self._change(table, key, 0, "r", {}) for table, key in self.states[0]]
 
     def sent(self) -> Iterator[Sent]:
-        """The messages of the transactions, with repeats where the connector starts again."""
+        """Yield the messages of the transactions, with repeats where the connector starts again."""
         random = self.random
         log = [(sent, index == 0) for sents in self.log for index, sent in enumerate(sents)]
         starts = [index for index, (_, is_first) in enumerate(log) if is_first]
@@ -117,7 +117,7 @@ class TransactionHistory:
             index += 1
 
     def commit(self, number: int) -> int:
-        """The position of a transaction's commit in PostgreSQL's log."""
+        """Return the position of a transaction's commit in PostgreSQL's log."""
         return 1000 + number * 100
 
     def _transact(self, number: int, tables: list[str]) -> None:

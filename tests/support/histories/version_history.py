@@ -63,7 +63,7 @@ class History:
         return self.writer.table
 
     def of_branch(self, name: str) -> History:
-        """The history of a branch that was made just now."""
+        """Return the history of a branch that was made just now."""
         table = open_branch(self.table, name)
         assert table is not None
         writer = TableWriter(table, user=name)
@@ -90,7 +90,7 @@ class History:
         self.changes_seen |= changes_of_all(self.table)
 
     def protect(self) -> None:
-        """Tags, consumers and a branch come and, consumers, go."""
+        """Create tags, a branch and consumers, and delete some of the consumers."""
         number = self.rng.choice(self.table.snapshots.ids())
         match self.rng.randrange(6):
             case 0:
@@ -107,10 +107,10 @@ class History:
 
     def config(self) -> dict[str, int]:
         least = self.rng.randrange(1, 4)
-        return {"num_min": least, "num_max": least + self.rng.randrange(3), "limit": 4}
+        return {"num_min": least, "num_max": least + self.rng.randrange(3), "expired_max": 4}
 
     def settle(self) -> None:
-        """No compaction is left that has files and no snapshot yet."""
+        """Commit all compactions that have files and no snapshot yet."""
         self.writer.commit.compact_due()
         self.remember()
 
@@ -146,6 +146,6 @@ def a_history(folder: Path, kind: str, seed: int, **more: int) -> History:
 
 
 def in_folder(table: FileStoreTable, folder: Path, fault: Fault | None = None) -> FileStoreTable:
-    """The table in a copied folder."""
+    """Return the table in a copied folder."""
     file_io = FaultyFileIO(fault=fault or Fault())
     return replace(table, location=str(folder / "db.db" / "t"), file_io=file_io)

@@ -40,7 +40,7 @@ def a_table(folder: Path, columns: str, by: tuple[str, ...] = (), **options: Any
 def some_inserts(
     table: FileStoreTable, seed: int, counts: tuple[int, ...]
 ) -> Iterator[list[Change]]:
-    """Rows of every kind of value, nulls and repetitions among them."""
+    """Yield rows of every kind of value, nulls and repetitions among them."""
     changes = RandomChanges(table.schema, random.Random(seed))
     for count in counts:
         inserts = [("+I", row) for kind, row in changes.epoch(4 * count) if kind == "+I"]

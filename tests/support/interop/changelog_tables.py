@@ -1,4 +1,4 @@
-"""Changes that Java and the writer here write alike, and their changelogs."""
+"""Changes that Java and our writer write alike, and their changelogs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def epoch_of(chance: random.Random, epoch: int, case: str) -> list[Change]:
-    """Changes of some keys, several of one key at times.
+    """Return changes of some keys, several of one key at times.
 
     Deletes have values where they undo them. Elsewhere they have none: Paimon adds to the values of
     a delete that is still there, and how long it is depends on the sizes of files.
@@ -117,7 +117,7 @@ def epoch_of(chance: random.Random, epoch: int, case: str) -> list[Change]:
 
 
 def write_ours(table: FileStoreTable, changes: Sequence[Change], epoch: int) -> None:
-    """One epoch; its compactions are published with it, as the options say."""
+    """Write one epoch, with which its compactions are published as the options say."""
     commit = StreamTableCommit(table, "ours", CompactInCaller(table))
     first = commit.follow_and_wait()
     commit.commit_epoch(epoch, write_changes(table, changes, first))

@@ -1,4 +1,4 @@
-"""Tables that are compacted whole, their latest snapshot, and a time that never comes."""
+"""Compacts tables whole, and finds their latest snapshot."""
 
 from __future__ import annotations
 

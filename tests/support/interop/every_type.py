@@ -121,13 +121,13 @@ def _described(entry: ManifestEntry) -> dict[str, Any]:
 
 def theirs(paimon_java: PaimonJava, writer: TableWriter, changes: list[Change], number: int,
            **options: Any) -> None:  # fmt: skip
-    """Paimon writes changes; the model knows of them, under an epoch that is not ours."""
+    """Write changes by Paimon, and record them in the model under an epoch of their own."""
     rows = [(kind, normal_value(dict(row))) for kind, row in changes]
     paimon_java.write(writer.table.location, rows, identifier=number, options=options)
 
 
 def attempt(writer: TableWriter, epoch: int, changes: list[Change]) -> None:
-    """An epoch of ours beside those of others."""
+    """Write an epoch of ours beside those of others."""
     first = writer.commit.follow_and_wait()
     bucket_changes = write_changes(writer.table, changes, first)
     writer.commit.commit_epoch(epoch, bucket_changes)

@@ -16,7 +16,7 @@ def texts(changes: Iterable[tuple[str, Row]]) -> list[str]:
     return sorted(f"{kind} {sorted(row.items())!r}" for kind, row in changes)
 
 
-def ours(batches: Iterable[ChangelogBatch]) -> ChangesBySnapshot:
+def our_changes(batches: Iterable[ChangelogBatch]) -> ChangesBySnapshot:
     by_snapshot: dict[int, list[tuple[str, Row]]] = {}
     for batch in batches:
         rows = normal_rows(pa.Table.from_batches([batch.rows]))

@@ -21,7 +21,7 @@ EVERY_TYPE = (
 
 @dataclass
 class Rows:
-    """Random rows of four keys, whose elements meet again."""
+    """A source of random rows of four keys, whose elements repeat."""
 
     schema: TableSchema
     kinds: tuple[str, ...]

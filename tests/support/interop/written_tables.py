@@ -21,8 +21,8 @@ SIGNS: dict[str, Any] = {
 }
 
 
-def written(folder: Path, name: str, seed: int) -> FileStoreTable:
-    """Eight epochs, some of them compacted."""
+def write_epochs(folder: Path, name: str, seed: int) -> FileStoreTable:
+    """Write eight epochs, and compact after some of them; return the table."""
     columns, keys, partitions, options = TABLES[name]
     writer = TableWriter(a_table(folder, columns, keys, partitions, **options))
     changes = RandomChanges(writer.table.schema, random.Random(seed))

@@ -24,17 +24,17 @@ from tests.support.tables.small_table import Change, small_table
 
 
 def a_table(folder: Path, **options: Any) -> FileStoreTable:
-    """Key k INT and value v STRING; options as in `small_table`."""
+    """Create a table with key k INT and value v STRING; options as in `small_table`."""
     return small_table(folder / "db.db" / "t", "k INT, v STRING", ("k",), **options).table
 
 
 def rows(epoch: int) -> list[Change]:
-    """Twenty keys, each with the epoch's number as its value."""
+    """Return twenty keys, each with the epoch's number as its value."""
     return [("+I", {"k": k, "v": str(epoch)}) for k in range(20)]
 
 
 def wait_for_plan(commit: StreamTableCommit) -> None:
-    """Until the planner's thread has come to an end."""
+    """Wait until the planner's thread has ended."""
     coordinator = commit.coordinator
     assert isinstance(coordinator, AppendCompactCoordinator)
 
@@ -63,7 +63,7 @@ def compaction_of(
         table=compacting,
         partition_filter=partition_filter or PartitionFilter(),
         is_full=full,
-        follow=follow,
+        follows=follow,
         spark_settings={},
     )
     stop_requested = stop_requested or threading.Event()

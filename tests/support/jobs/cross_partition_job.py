@@ -28,7 +28,7 @@ COLUMNS = "id BIGINT NOT NULL, p STRING, v INT"
 
 @dataclass
 class CrossPartitionJob:
-    """Writes epochs; each is begun and committed at once."""
+    """A writer that begins and commits each epoch at once."""
 
     table: FileStoreTable
     user: str = "job"
@@ -39,7 +39,7 @@ class CrossPartitionJob:
         self.commit = StreamTableCommit(self.table, self.user, CompactHere(self.table))
 
     def write(self, *changes: Change) -> None:
-        """An epoch of changes."""
+        """Write and commit an epoch of changes."""
         self.publish(self.written(changes))
 
     def written(self, changes: Sequence[Change]) -> list[BucketChange]:
@@ -54,7 +54,7 @@ class CrossPartitionJob:
             return write.prepare_commit()
 
     def write_into(self, bucket: int, *changes: Change) -> None:
-        """An epoch as of a writer with other ways: each row goes to the partition that it names."""
+        """Write an epoch as a foreign writer: each row goes to the partition that it names."""
         first, types = self.commit.follow_and_wait(), self.table.schema.partition_type.types
         written = []
         for number, (kind, row) in enumerate(changes):
@@ -73,7 +73,7 @@ class CrossPartitionJob:
         self.epoch += 1
 
     def rows(self, changes: Sequence[Change]) -> pa.RecordBatch:
-        """Changes as the rows of a format."""
+        """Return changes as the rows of a format."""
         schema = schema_of_changes(arrow_schema(self.table.schema.fields))
         kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
         columns = [
@@ -86,7 +86,7 @@ class CrossPartitionJob:
 def cross_partition_table(
     folder: Path | str, columns: str = COLUMNS, **more: str
 ) -> FileStoreTable:
-    """A new table with the key `id`, or `keys`, in partitions by `p`; `__` for a dot, _ for -."""
+    """Create a table with the key `id`, or `keys`, and partitions by `p`; `__` is a dot, _ a -."""
     keys = tuple(more.pop("keys", "id").split(","))
     schema = new_table_schema(
         columns=parse_columns(columns),

@@ -47,7 +47,7 @@ TOPIC = "all"
 
 
 class DatabaseJob:
-    """A job's folder; `start` is a new process with the same checkpoint.
+    """A job's folder, in which `start` begins a new process with the same checkpoint.
 
     Attributes:
         sent: the topic's messages.
@@ -85,7 +85,7 @@ class DatabaseJob:
         self.start()
 
     def start(self, **sync: Any) -> None:
-        """The job begins again, perhaps with other settings."""
+        """Start the job again, perhaps with other settings."""
         self.sync = replace(self.sync, **sync)
         self.config = replace(self.config, job_tables=replace(self.database, sync=self.sync))
         self.state = state = JobStateFile(self.checkpoint)
@@ -106,7 +106,7 @@ class DatabaseJob:
             RoundRunner(
                 tables=tables,
                 settings=EpochSettings(task_count=2, holds_tables=True, splitter=splitter),
-                runner=self.runner,
+                epoch_runner=self.runner,
                 clock=self.clock,
                 newcomer_creator=self.tables,
                 read_statements=statement_reader_of(self.database, state, self.clock.now_ms),
@@ -120,7 +120,7 @@ class DatabaseJob:
         return self.config.job_tables
 
     def run(self, *messages: Message) -> None:
-        """An epoch with these messages."""
+        """Run an epoch with these messages."""
         self._write("metadata", json.dumps({"id": "the job"}))
         self._write("sources/0/0", 'v1\n{"all": {"0": 0}}')
         first = len(self.sent)
@@ -136,12 +136,12 @@ class DatabaseJob:
             raise self.committer.failure from None
 
     def wait(self, hours: float = 1) -> None:
-        """Nothing comes for a while."""
+        """Let the job run idle for a while."""
         self.clock.sleep(hours * 3600)
         self.committer.while_idle()
 
     def messages(self, start: int, end: int) -> pa.RecordBatch:
-        """Of the topic, in columns of `MESSAGE_SCHEMA`."""
+        """Return messages of the topic in columns of `MESSAGE_SCHEMA`."""
         time = None if self.time_ms is None else self.time_ms * 1000
         rows = [
             {
@@ -157,7 +157,7 @@ class DatabaseJob:
         return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
     def read(self, where: tuple[str, int], start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Implements `later_change_check.ReadRange`."""
+        """Read messages again, as `later_change_check.ReadRange` demands."""
         assert where == (TOPIC, 0)
         yield self.messages(start, end)
 
@@ -165,17 +165,17 @@ class DatabaseJob:
         return open_file_store_table(self.sync.path(name))
 
     def rows(self, name: str) -> dict[int, Any]:
-        """The column ``v`` by ``id``."""
+        """Return the column ``v`` by ``id``."""
         check_chain(self.table(name))
         return {row["id"]: row["v"] for row in read_rows(self.table(name))}
 
     def held(self) -> dict[str, str]:
-        """The tables that wait, and why."""
+        """Return the held tables with their reasons."""
         held_tables = state_or_empty(self.checkpoint).held_tables
         return {name: table.reason for name, table in held_tables.items()}
 
     def quarantine(self, name: str = "") -> list[str]:
-        """The reasons of records that were quarantined, in their order."""
+        """Return the reasons of records that were quarantined, in their order."""
         folder = Path(f"{self.config.stream.quarantine}/{name}")
         lines = [file.read_text().splitlines() for file in sorted(folder.glob("*.jsonl"))]
         return [json.loads(line)["reason"] for line in itertools.chain.from_iterable(lines)]

@@ -1,4 +1,4 @@
-"""One table's job whose messages tell columns: fed epoch by epoch, and started again."""
+"""A job of one table whose messages describe columns: it runs epoch by epoch, and restarts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Job:
             RoundRunner(
                 tables=tables,
                 settings=EpochSettings(task_count=2),
-                runner=runner,
+                epoch_runner=runner,
                 clock=table.clock,
             )
         )
@@ -92,7 +92,7 @@ class Job:
                     **({} if self.rules is None else {"unknown-columns": "evolve"}),
                     **self.format_options,
                 },
-                keep_update_before=False,
+                keeps_update_before=False,
                 mapping_options=None if self.rules is None else self.rules.options,
             ),
         )
@@ -135,11 +135,11 @@ def _ends(epochs: Sequence[Sequence[bytes]]) -> Ends:
 
 
 def a_job(folder: Path, columns: str = "k INT, v STRING", **options: Any) -> Job:
-    """A job, whose table has a row."""
+    """Return a job whose table has a row."""
     rules = options.pop("rules", EvolutionRules())
     return Job(small_table(str(folder / "t"), columns, ("k",), bucket=1, **options).table, rules)
 
 
 def alter(job: Job, *words: str) -> None:
-    """`stream-app alter` of the job's table."""
+    """Run `stream-app alter` on the job's table."""
     assert main(["alter", job.table.location, *words]) == 0

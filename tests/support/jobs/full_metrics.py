@@ -36,7 +36,7 @@ BROKEN, FIRST = Violation("positive-amount", "drop"), RecordSighting(1, "t", 0, 
 
 
 def fill(of_table: JobMetrics) -> None:
-    """An epoch of one table with everything in it, and the numbers of its compactions."""
+    """Report an epoch of one table with everything in it, and the numbers of its compactions."""
     aside = QuarantineReport(file="f", first_text="", reasons={"value": 1})
     ends = {("t", 0): PartitionEnd(7, 1000)}
     of_table.count_epoch(
@@ -55,14 +55,14 @@ def fill(of_table: JobMetrics) -> None:
 
 
 def full_metrics(tables: int = 1) -> JobMetrics:
-    """Of a job of a database."""
+    """Return the metrics of a job of a database."""
     job = JobMetrics("db", folders={"warehouse": Path("/")})
     for number in range(tables):
         fill(job.of_table(f"t{number}"))
         job.note_held(f"t{number}", None)
     job.set_unresolved_records({"t0": 1})
     job.note_decoder("arrays")
-    load = LoadProgress(begun_ms=0, of_tables={"t0": LoadedRanges(1, 3)})
+    load = LoadProgress(begun_time_ms=0, of_tables={"t0": LoadedRanges(1, 3)})
     job.read_load_from(lambda: load)
     job.note_progress(SourceProgress(0, 1, 0, {}, {("t", "0"): 0}), 1000)
     return job
@@ -75,7 +75,7 @@ _OF_SPARK = re.compile(r"stream_app_(jvm_|executors$|tasks_running$)")
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """A metric under the name of its samples; `unit`: as far as the name tells it."""
+    """A metric by the name of its samples, with `unit` if the name tells it."""
 
     name: str
     kind: str
@@ -88,7 +88,7 @@ class MetricFacts:
 
 
 def metrics_page() -> Iterator[MetricFacts]:
-    """The metrics that docs/operate/monitoring.md has in its tables."""
+    """Yield the metrics that docs/operate/monitoring.md has in its tables."""
     for name, kind, labels, unit in _ROW.findall(text_of("docs/operate/monitoring.md")):
         assert unit in _UNITS.values() or unit_of(name) == "", f"{name}: {unit}"
         suffix = unit if unit in _UNITS.values() else ""
@@ -96,7 +96,7 @@ def metrics_page() -> Iterator[MetricFacts]:
 
 
 def metrics_of(registry: CollectorRegistry) -> Iterator[MetricFacts]:
-    """The metrics that an endpoint gives."""
+    """Yield the metrics that an endpoint gives."""
     for family in registry.collect():
         name = family.name + ("_total" if family.type == "counter" else "")
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}

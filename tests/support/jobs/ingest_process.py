@@ -1,4 +1,4 @@
-"""The job as a process of its own: started as a user starts it, watched by its events, killed."""
+"""Starts the job as a user does, in a process of its own, follows its events, and kills it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PORTS = itertools.cycle(range(15_000 + 500 * (_WORKER % 4) + os.getpid() % 8 * 
 
 
 def a_free_port() -> int:
-    """A port that nobody takes before its server does.
+    """Return a port that nobody takes before its server does.
 
     It is below those that the system gives to clients, and each process of the tests has its own.
     """
@@ -39,12 +39,12 @@ def a_free_port() -> int:
 
 
 def toml_value(value: Any) -> str:
-    """A value as TOML writes it; JSON is the same for texts, numbers, booleans and lists."""
+    """Return a value as TOML writes it; JSON is the same for texts, numbers, booleans and lists."""
     return json.dumps(value)
 
 
 def write_conf(path: Path, **sections: Mapping[str, Any]) -> Path:
-    """A configuration file; keys may have dots."""
+    """Write a configuration file; keys may have dots."""
     lines = []
     for section, values in sections.items():
         lines.append(f"[{section}]")
@@ -54,7 +54,7 @@ def write_conf(path: Path, **sections: Mapping[str, Any]) -> Path:
 
 
 def read_events(file: Path) -> list[dict[str, Any]]:
-    """What ``--events`` wrote so far."""
+    """Return the events that ``--events`` has written so far."""
     if not file.exists():
         return []
     events = []
@@ -102,7 +102,7 @@ class IngestProcess:
             )
 
     def events(self) -> list[dict[str, Any]]:
-        """All so far, of all runs; read again only when there are more."""
+        """Return all events of all runs so far; the file is read again only when it has grown."""
         size = self.events_file.stat().st_size if self.events_file.exists() else 0
         if size != self._events_size:
             self._events, self._events_size = read_events(self.events_file), size
@@ -124,19 +124,19 @@ class IngestProcess:
             time.sleep(every)
 
     def kill(self) -> None:
-        """SIGKILL the driver, and all that it started."""
+        """SIGKILL the driver, and all processes that it started."""
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self, seconds: float = 180) -> int:
-        """Ask the job to end after its epoch; Ctrl-C would cut a long one off."""
+        """Ask the job to end after its epoch; Ctrl-C would interrupt a long one."""
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGTERM)
         return self.process.wait(seconds)
 
     def finish(self, seconds: float = 300) -> int:
-        """Wait for the end; the exit code."""
+        """Wait for the end, and return the exit code."""
         assert self.process is not None
         try:
             return self.process.wait(seconds)
@@ -149,7 +149,8 @@ class IngestProcess:
 
 
 def job_conf(folder: Path, **sections: Mapping[str, Any]) -> Path:
-    """A configuration for two cores that drains its source and ends, unless `sections` say more.
+    """Return a configuration for two cores that drains its source and ends, unless `sections` say
+    more.
 
     Table, checkpoint and quarantine lie in the folder. None leaves a key of ``[stream]`` out.
     """

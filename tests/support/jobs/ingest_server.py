@@ -40,7 +40,7 @@ class Finished:
 
     @property
     def error(self) -> str:
-        """What it says of its failure, without its log."""
+        """What the job says of its failure, without its log."""
         before, _, error = self.output.partition("error: ")
         assert "Traceback" not in _WORKER_THAT_WAS_ENDED.sub("", self.output), self.output
         assert "\tat " not in self.output, self.output
@@ -87,7 +87,7 @@ class IngestServer:
 
 @pytest.fixture(scope="session")
 def ingest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IngestServer]:
-    """One for the session; its JVM starts with the first run."""
+    """Yield one server for the session, whose JVM starts with the first run."""
     server = IngestServer(tmp_path_factory.mktemp("ingest-server"))
     yield server
     server.close()

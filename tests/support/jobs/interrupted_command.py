@@ -24,20 +24,20 @@ _NOISE = re.compile(r"Traceback|KeyboardInterrupt|Exception|^\s+at [\w.$]+\(|Py4
 
 @dataclass(frozen=True)
 class Interrupted:
-    """How a command ended; the code as a shell tells it."""
+    """The end of a command, with the code as a shell gives it."""
 
     code: int
     seconds: float
     output: str
 
     def check(self) -> None:
-        """Quiet, soon, and with a code that scripts know."""
+        """Check that the command ended quietly, soon, and with a code that scripts know."""
         assert self.code in (0, 130), (self.code, self.output)
         assert self.seconds < SECONDS_MAX, self.output
         assert not _NOISE.search(_BOOT_FAILURE.sub("", self.output)), self.output
 
 
-def interrupted(
+def interrupt(
     command: Sequence[str | Path],
     folder: Path,
     *,
@@ -93,7 +93,7 @@ def interrupted(
 
 
 def _processor_time(pid: int) -> float:
-    """Seconds of a process; after its end those of a process that has started."""
+    """Return the seconds of a process, or, after its end, of a process that has started."""
     try:
         numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -102,7 +102,7 @@ def _processor_time(pid: int) -> float:
 
 
 def processes_about(folder: Path, *, within_s: float = SECONDS_MAX) -> list[str]:
-    """Command lines that name a folder and do not end soon."""
+    """Return the command lines that name a folder and do not end soon."""
     deadline = time.monotonic() + within_s
     while (commands := _command_lines(folder)) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""What tests and the soak do to a running job: find its workers, kill one, take a right away."""
+"""Strikes a running job for tests and the soak: kills a worker, or takes a right away."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pathlib import Path
 _OVERRIDES = "-dac_override,-dac_read_search,-fowner,-linux_immutable"
 
 
-def unprivileged() -> tuple[str, ...]:
-    """Words before a command that let file permissions hold, for root as for everyone else."""
+def unprivileged_words() -> tuple[str, ...]:
+    """Return words before a command that make file permissions hold for root too."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return ()
     return ("setpriv", f"--bounding-set={_OVERRIDES}", f"--inh-caps={_OVERRIDES}")
 
 
 def python_workers(session: int) -> list[int]:
-    """Ids of the Python processes that work for Spark in a session; not the one they come from."""
+    """Return the ids of Spark's Python workers in a session, without their common parent."""
     parents: dict[int, int] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -35,7 +35,7 @@ def python_workers(session: int) -> list[int]:
 
 
 def kill_a_worker(session: int, index: int = 0) -> int | None:
-    """SIGKILL one of a job's Python workers, chosen by `index`; its id, None: there is none."""
+    """SIGKILL a job's Python worker, chosen by `index`; return its id, or None without a worker."""
     workers = python_workers(session)
     if not workers:
         return None
@@ -48,8 +48,8 @@ def kill_a_worker(session: int, index: int = 0) -> int | None:
 
 
 @contextmanager
-def forbidden(folder: Path) -> Iterator[None]:
-    """Nobody may write or enter a folder meanwhile."""
+def forbidden_folder(folder: Path) -> Iterator[None]:
+    """Forbid to write or enter a folder during the block."""
     mode = folder.stat().st_mode
     folder.chmod(0o000)
     try:

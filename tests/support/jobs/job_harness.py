@@ -1,4 +1,4 @@
-"""The parts with which most tests of the whole job begin: topic, configuration, runs, judge.
+"""Gives most tests of a whole job their topic, configuration, runs and judge.
 
 tests/conftest.py imports the fixture `harness`; do not import it elsewhere.
 """
@@ -23,7 +23,7 @@ Message = tuple[bytes | None, bytes | None]
 
 
 def change(key: int, value: str | None, before: str | None = None) -> Message:
-    """Debezium's message for a row (id, v): a create; with `before` an update; of None a delete."""
+    """Return Debezium's message of (id, v): a create, with `before` an update, of None a delete."""
     document = {
         "before": None if before is None else {"id": key, "v": before},
         "after": None if value is None else {"id": key, "v": value},
@@ -60,7 +60,7 @@ class JobHarness:
             produce(self.broker, topic, messages, partition=partition)
 
     def configure(self, *topics: str, **sections: Mapping[str, Any]) -> Path:
-        """Write the configuration: these topics, and whatever else `sections` say."""
+        """Write the configuration with these topics and the further `sections`."""
         source: dict[str, Any] = {"bootstrap-servers": self.broker.bootstrap}
         if topics:
             source["topics"] = list(topics)
@@ -75,23 +75,23 @@ class JobHarness:
         return result
 
     def fails(self, *settings: str, code: int = 2) -> str:
-        """Run the job, which must fail in its own words, and need a person: those words."""
+        """Run the job, which must fail for a reason that needs a person; return its words."""
         return self.run(*settings, code=code).error
 
     def rows(self) -> dict[int, str]:
-        """id → v, read by Paimon."""
+        """Return id → v, read by Paimon."""
         rows = self.java.read(self.table)
         rows_by_id = {row["id"]: row["v"] for row in rows}
         assert len(rows_by_id) == len(rows)
         return rows_by_id
 
     def changes(self) -> list[tuple[str, int, str]]:
-        """The changelog as (kind, id, v), read by Paimon."""
+        """Return the changelog as (kind, id, v), read by Paimon."""
         plans = self.java.changelog(self.table)
         return [(kind, row["id"], row["v"]) for plan in plans for kind, row in plan.changes]
 
     def snapshots(self) -> list[str]:
-        """Each snapshot as "APPEND 0": its kind and identifier."""
+        """Return each snapshot's kind and identifier, such as "APPEND 0"."""
         return [
             f"{s['commitKind']} {s['commitIdentifier']}" for s in self.java.snapshots(self.table)
         ]
@@ -111,5 +111,5 @@ def harness(
     ingest_server: IngestServer,
     paimon_java: PaimonJava,
 ) -> JobHarness:
-    """For a job that writes rows (id, v) of the table db.t."""
+    """Return a job that writes rows (id, v) of the table db.t."""
     return JobHarness(tmp_path, kafka_broker, ingest_server, paimon_java)

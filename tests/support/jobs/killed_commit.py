@@ -24,7 +24,7 @@ SmallTable(table, epoch=epoch).commit(("+I", {"id": epoch}))
 def committing(
     path: str, options: Mapping[str, str], epoch: int
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that commits a row by itself, whose `id` is the epoch; it is killed at the end."""
+    """Run a process that commits a row whose `id` is the epoch, and kill it at the end."""
     process = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, path, json.dumps(options), str(epoch)]
     )
@@ -36,7 +36,7 @@ def committing(
 
 
 def kill_after(file: Path, path: str, options: Mapping[str, str], epoch: int) -> None:
-    """Kill a commit when a file is there; what it does next must be held up."""
+    """Kill a commit when a file exists; the commit's next step must be delayed."""
     with committing(path, options, epoch) as process:
         while not file.exists():
             assert process.poll() is None

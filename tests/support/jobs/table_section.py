@@ -8,6 +8,6 @@ from stream_app.app.config.table_config import TableConfig
 
 
 def table_section(config: AppConfig) -> TableConfig:
-    """The section ``[table]`` of a configuration that has it."""
+    """Return the section ``[table]`` of a configuration that has it."""
     assert isinstance(config.job_tables, SingleTable)
     return config.job_tables.table

@@ -1,4 +1,4 @@
-"""A whole job in one process: random epochs into a table, and a dict that says what it must hold.
+"""Writes random epochs into a table by a whole job in one process, with a dict as the model.
 
 `TableWriter` writes, commits and compacts as the streaming job does. `Model` knows the rows and
 every change; `check_chain` holds each snapshot against the rules of the format.
@@ -33,7 +33,7 @@ KIND_TEXTS = ("+I", "-U", "+U", "-D")
 
 @dataclass
 class CompactInThreads:
-    """Compacts in threads; the first `failures` compactions of a bucket raise."""
+    """An executor that compacts in threads; the first `failures` compactions of a bucket raise."""
 
     table: FileStoreTable
     failures: int = 0
@@ -53,7 +53,7 @@ class CompactInThreads:
 
 @dataclass
 class CompactInCaller:
-    """Compacts at once; a failure is the future's, as it is on a cluster."""
+    """An executor that compacts at once; a failure is the future's, as on a cluster."""
 
     table: FileStoreTable
     requests: list[CompactRequest] = field(default_factory=list)
@@ -70,7 +70,7 @@ class CompactInCaller:
 
 @dataclass
 class CompactLater:
-    """Compacts when the test says so."""
+    """An executor that compacts when the test asks for it."""
 
     table: FileStoreTable
     waiting: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)
@@ -87,7 +87,7 @@ class CompactLater:
 
 @dataclass
 class Model:
-    """What a table must hold after some epochs.
+    """The rows and changes that a table must hold after some epochs.
 
     Attributes:
         keys, sequence: names of the key's and the sequence columns.
@@ -100,7 +100,7 @@ class Model:
     changes: list[list[Change]] = field(default_factory=list)
 
     def rows(self) -> list[Row]:
-        """The newest row of each key; a tie of the sequence columns is won by the later row.
+        """Return the newest row of each key; a tie of the sequence columns is won by the later row.
 
         Without keys every row that was added.
         """
@@ -122,7 +122,7 @@ class Model:
 
 @dataclass
 class WorkingClock(SteppingClock):
-    """A writer that waits for a compaction gets the result of `work`."""
+    """A clock with which a writer that waits for a compaction gets the result of `work`."""
 
     work: Callable[[], object] = field(kw_only=True)
 
@@ -134,7 +134,7 @@ class WorkingClock(SteppingClock):
 
 @dataclass
 class TableWriter:
-    """Writes epochs of changes as a job does.
+    """A writer of epochs of changes, which works as a job does.
 
     Attributes:
         make_executor: makes the compactions' executor, again after each restart.
@@ -154,7 +154,7 @@ class TableWriter:
         self.restart()
 
     def restart(self, file_io: FileIO | None = None) -> None:
-        """A new process with the same checkpoint."""
+        """Start a new process with the same checkpoint."""
         if file_io is None:
             # A local one may have been made to fail by the test; others are as they were.
             is_local = isinstance(self.table.file_io, LocalFileIO)
@@ -165,11 +165,11 @@ class TableWriter:
 
     @property
     def epoch(self) -> int:
-        """The next epoch's number."""
+        """The number of the next epoch."""
         return len(self.model.changes)
 
     def write(self, changes: Sequence[Change]) -> EpochOutcome | None:
-        """One epoch; None when the table has it already."""
+        """Write one epoch; return None if the table has it already."""
         self.model.changes.append(list(changes))
         return self.attempt(self.epoch - 1)
 
@@ -183,14 +183,14 @@ class TableWriter:
         return self.commit.commit_epoch(epoch, bucket_changes, basis=basis)
 
     def replay(self) -> None:
-        """Restart and process whatever is missing."""
+        """Restart, and process all missing epochs."""
         self.restart()
         for epoch in range(self.epoch):
             self.attempt(epoch)
 
 
 def read_rows(table: FileStoreTable) -> list[Row]:
-    """The latest snapshot's rows."""
+    """Return the latest snapshot's rows."""
     read = MergeRead(table)
     return normal_rows(
         pa.Table.from_batches(read.read(table.snapshots.latest()), schema=read.schema)
@@ -198,12 +198,12 @@ def read_rows(table: FileStoreTable) -> list[Row]:
 
 
 def by_content(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Rows as texts in an order that depends on nothing else."""
+    """Return rows as texts in an order that depends on nothing else."""
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
 def read_changes(table: FileStoreTable) -> dict[int, list[tuple[str, Row]]]:
-    """Changes by commit identifier, in reading order."""
+    """Return changes by commit identifier, in reading order."""
     by_epoch: dict[int, list[tuple[str, Row]]] = {}
     for batch in PaimonTable(table).changelog(snapshot=1):
         rows = normal_rows(pa.Table.from_batches([batch.rows]))
@@ -214,7 +214,7 @@ def read_changes(table: FileStoreTable) -> dict[int, list[tuple[str, Row]]]:
 
 
 def assert_table_is(writer: TableWriter) -> None:
-    """Rows, changes and metadata are what the model says."""
+    """Check that rows, changes and metadata are what the model says."""
     table, model = writer.table, writer.model
     assert by_content(read_rows(table)) == by_content(model.rows())
     if table.options.writes_changelog:
@@ -226,7 +226,7 @@ def assert_table_is(writer: TableWriter) -> None:
 
 
 def assert_same_changes(read: Sequence[Change], written: Sequence[Change], model: Model) -> None:
-    """Each change once; those of a key in their order, or in that of the sequence columns."""
+    """Check that each change is there once, in the key's order or that of the sequence columns."""
     expected = [
         (kind, normal_value(dict(row)))
         for kind, row in written

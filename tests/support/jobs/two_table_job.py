@@ -47,7 +47,7 @@ TRUNCATE: Row = {}
 
 @dataclass(frozen=True)
 class ByTopic:
-    """Implements `MessageSplitter`: each topic is one table's."""
+    """A `MessageSplitter` that gives each topic to one table."""
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         topic = messages.column("topic")[0].as_py()
@@ -55,12 +55,12 @@ class ByTopic:
 
 
 class EndedError(Exception):
-    """The job ends here, in the middle of an epoch."""
+    """The end of the job in the middle of an epoch."""
 
 
 @dataclass
 class Reports:
-    """Implements `TableListener`.
+    """A `TableListener` that keeps its reports.
 
     Attributes:
         ends_at: the epoch behind whose commit to this table the job ends.
@@ -70,7 +70,7 @@ class Reports:
     epochs: list[EpochReport] = field(default_factory=list)
 
     def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
-        """No test waits for it."""
+        """Do nothing: no test waits for it."""
 
     def on_epoch(self, report: EpochReport) -> None:
         self.epochs.append(report)
@@ -78,12 +78,12 @@ class Reports:
             raise EndedError
 
     def on_idle_commit(self, report: IdleReport) -> None:
-        """No test waits for one."""
+        """Do nothing: no test waits for one."""
 
 
 @dataclass
 class TwoTables:
-    """The tables, and what was sent to each.
+    """Two tables, and the rows that were sent to each.
 
     Attributes:
         query: the id of the streaming query.
@@ -119,7 +119,7 @@ class TwoTables:
         checkpoint: FileIO | None = None,
         loads: int = 0,
     ) -> EpochCommitter[Any]:
-        """A new process with the same checkpoint.
+        """Return the job in a new process with the same checkpoint.
 
         Args:
             file_io: of both tables, or of each.
@@ -156,38 +156,38 @@ class TwoTables:
             task_count=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables
         )
         return EpochCommitter(
-            RoundRunner(tables=joined, settings=settings, runner=runner, clock=clock)
+            RoundRunner(tables=joined, settings=settings, epoch_runner=runner, clock=clock)
         )
 
     def state(self) -> JobState:
-        """What the job remembers."""
+        """Return what the job remembers."""
         return state_or_empty(self.checkpoint())
 
     def checkpoint(self, files: FileIO | None = None) -> JobFolder:
-        """The job's checkpoint, with Spark's part of it."""
+        """Return the job's checkpoint, with Spark's part of it."""
         return JobFolder(str(self.folder / "checkpoint"), files or self.tables[0].file_io)
 
     def done(self, epoch: int) -> None:
-        """Spark goes on behind the epoch."""
+        """Record the epoch as done, so that Spark continues behind it."""
         folder = self.checkpoint()
         folder.file_io.overwrite(folder.path(f"commits/{epoch}"), b"v1")
 
     def send(self, orders: Sequence[Row], events: Sequence[Row]) -> int:
-        """Rows of a new epoch; its number."""
+        """Send rows of a new epoch; return its number."""
         self.sent.append({"a": orders, "b": events})
         epoch = len(self.sent) - 1
         begin_epoch(self.checkpoint(), epoch, self.ends(0), self.ends(epoch + 1), self.query)
         return epoch
 
     def ends(self, epochs: int) -> Ends:
-        """The offsets behind that many epochs."""
+        """Return the offsets behind that many epochs."""
         return {
             topic: {"0": sum(len(messages[topic]) for messages in self.sent[:epochs])}
             for topic in TOPICS
         }
 
     def messages(self, epoch: int, bad_values: Mapping[str, bytes] | None = None) -> pa.Table:
-        """An epoch's messages in columns of `MESSAGE_SCHEMA`, topic by topic.
+        """Return an epoch's messages in columns of `MESSAGE_SCHEMA`, topic by topic.
 
         Args:
             bad_values: a value for a topic that stands behind its others.
@@ -206,7 +206,7 @@ class TwoTables:
         return pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
     def expected_rows(self) -> list[list[Row]]:
-        """The rows of both tables after all epochs."""
+        """Return the rows of both tables after all epochs."""
         rows_by_topic = []
         for topic in TOPICS:
             rows = [row for messages in self.sent for row in messages[topic]]
@@ -217,12 +217,12 @@ class TwoTables:
         return [[*orders.values()], rows_by_topic[1]]
 
     def data_files(self) -> list[Path]:
-        """Those on the disk, named by a snapshot or not."""
+        """Return the data files on the disk, whether or not a snapshot names them."""
         return [path for path in self.folder.rglob("*.parquet") if "bucket-" in path.parent.name]
 
 
 def reports(committer: EpochCommitter[Any], table: int) -> list[EpochReport]:
-    """What a table's listener was told of epochs."""
+    """Return the reports of epochs that a table's listener got."""
     listener = committer.tables.feeds[table].listener
     assert isinstance(listener, Reports)
     return listener.epochs
@@ -235,7 +235,7 @@ def _pipeline_of(table: FileStoreTable) -> Pipeline:
         arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys,
         options={"truncate": "apply"},
-        keep_update_before=schema.core_options.writes_changelog,
+        keeps_update_before=schema.core_options.writes_changelog,
     )
     decode = format_pipeline("debezium-json", setup)
     if schema.primary_keys:

@@ -19,11 +19,11 @@ LOCK_LIST = REPO / "conf" / "requirements-iceberg.lock"
 
 
 class IcebergError(Exception):
-    """What a reader raised, with the end of its traceback."""
+    """An error of a reader, with the end of its traceback."""
 
 
 class IcebergReader(JudgeProcess):
-    """PyIceberg and DuckDB in a child."""
+    """PyIceberg and DuckDB in a child process."""
 
     error = IcebergError
 
@@ -33,25 +33,25 @@ class IcebergReader(JudgeProcess):
     def read(
         self, folder: Path | str, *, snapshot: int | None = None, where: str | None = None
     ) -> pa.Table:
-        """The rows by PyIceberg, of the latest version in a folder of metadata."""
+        """Return the rows by PyIceberg, of the latest version in a folder of metadata."""
         request = {"by": "pyiceberg", "snapshot": snapshot, "where": where}
         return self._rows({**request, "metadata": _newest(folder)})
 
     def read_by_duckdb(self, folder: Path | str) -> pa.Table:
-        """The rows by DuckDB."""
+        """Return the rows by DuckDB."""
         return self._rows({"by": "duckdb", "metadata": _newest(folder)})
 
     def read_by_name(self, catalog: str, uri: str, table: str) -> pa.Table:
-        """The rows by PyIceberg, of a table in a catalog that a database has."""
+        """Return the rows by PyIceberg, of a table in a catalog that a database has."""
         return self._rows({"by": "name", "catalog": catalog, "uri": uri, "table": table})
 
     def describe(self, folder: Path | str) -> dict[str, Any]:
-        """What PyIceberg knows of a table."""
+        """Return what PyIceberg knows of a table."""
         return self._call({"by": "describe", "metadata": _newest(folder)})
 
 
 def _newest(folder: Path | str) -> str:
-    """The latest version's file in a folder of metadata."""
+    """Return the latest version's file in a folder of metadata."""
     version = (Path(folder) / "version-hint.text").read_text()
     return f"{folder}/v{version}.metadata.json"
 

@@ -34,11 +34,11 @@ _RUNTIME = JarSet(
 
 
 class SparkIcebergError(Exception):
-    """What Spark raised, with its causes."""
+    """An error of Spark, with its causes."""
 
 
 def why_no_iceberg_in_spark() -> str | None:
-    """Why the installed Spark cannot be a judge; None if it can."""
+    """Return why the installed Spark cannot be a judge, or None if it can."""
     installed = installed_spark_version()
     if installed.startswith(f"{_SPARK_OF_RUNTIME}."):
         return None
@@ -46,7 +46,7 @@ def why_no_iceberg_in_spark() -> str | None:
 
 
 class IcebergSpark(JudgeProcess):
-    """Spark with Iceberg's runtime in a child.
+    """Spark with Iceberg's runtime in a child process.
 
     Args:
         first_jars: stand before Spark's own on the class path.
@@ -69,7 +69,7 @@ class IcebergSpark(JudgeProcess):
         self._call({"settings": {**uncached, **options}})
 
     def rows(self, query: str) -> pa.Table:
-        """The rows of a query in SQL."""
+        """Return the rows of a query in SQL."""
         return self._rows({"query": query})
 
 
@@ -100,7 +100,7 @@ def _answer(session: SparkSession, request: Mapping[str, Any]) -> Mapping[str, A
 
 
 def _words_of(error: BaseException) -> str:
-    """The error, and what caused it in Java."""
+    """Return the error, and what caused it in Java."""
     words = [f"{type(error).__name__}: {error}"[:1000]]
     cause = getattr(error, "java_exception", None)
     while cause is not None:

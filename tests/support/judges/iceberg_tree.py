@@ -22,7 +22,7 @@ _COLUMN_MAPS = ("null_value_counts", "lower_bounds", "upper_bounds")
 
 
 def iceberg_fields(table: Path) -> dict[str, list[str]]:
-    """The fields of the latest version, its manifest list and its manifests.
+    """Return the fields of the latest version, its manifest list and its manifests.
 
     Args:
         table: the table's folder, with the folder ``metadata`` in it.
@@ -65,7 +65,7 @@ def _walk(table: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _columns(file: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The maps by a column's id, which Avro has as pairs."""
+    """Return the maps by a column's id, which Avro has as pairs."""
     return {
         name: {str(pair["key"]): pair["value"] for pair in file[name] or ()}
         for name in _COLUMN_MAPS
@@ -79,7 +79,7 @@ def _avro(path: str) -> tuple[Mapping[str, Any], list[Any]]:
 
 
 def _avro_fields(place: str, schema: Any) -> Iterator[tuple[str, Any]]:
-    """The id and the type of each field of a schema of Avro; optional or not is left out."""
+    """Yield the id and the type of each field of a schema of Avro; optional or not is left out."""
     [schema] = (
         [branch for branch in schema if branch != "null"] if isinstance(schema, list) else [schema]
     )
@@ -97,7 +97,7 @@ def _avro_fields(place: str, schema: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _leaves(place: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The values in a value; parts of lists share a place."""
+    """Yield the values in a value; parts of lists share a place."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             separator = "." if ":" in place else ": "

@@ -24,7 +24,7 @@ Answering = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class JudgeProcess:
-    """Starts the module of its class as a child at once; close it (or use it in `with`)."""
+    """A child process that runs the module of the class; close it, or use it in `with`."""
 
     error: ClassVar[type[Exception]]
     """What is raised with the child's words when a request fails."""
@@ -56,14 +56,14 @@ class JudgeProcess:
         return answer
 
     def _rows(self, request: Mapping[str, Any]) -> pa.Table:
-        """The rows that the child writes to the file ``out`` of its request."""
+        """Return the rows that the child writes to the file ``out`` of its request."""
         out = str(self._folder / "rows.arrow")
         self._call({**request, "out": out})
         return read_rows(out)
 
 
 def read_rows(path: Path | str) -> pa.Table:
-    """The rows of a file of Arrow."""
+    """Return the rows of a file of Arrow."""
     with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
         return reader.read_all()
 
@@ -75,14 +75,14 @@ def write_rows(rows: pa.Table, path: Path | str) -> None:
 
 
 def trace_of(error: BaseException) -> str:
-    """The end of its traceback."""
+    """Return the end of an error's traceback."""
     return "".join(traceback.format_exception(error))[-4000:]
 
 
 def serve(
     start: Callable[[], Answering], words_of: Callable[[BaseException], str] = trace_of
 ) -> None:
-    """The child: answer each line of stdin, until it ends.
+    """Answer each line of stdin until it ends, in the child.
 
     Args:
         start: starts the judge; returns what answers a request.

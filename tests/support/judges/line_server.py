@@ -18,11 +18,11 @@ STDERR_LINES_SHOWN = 25
 
 
 class LineServerError(Exception):
-    """The child is gone or silent; the message holds the end of its stderr."""
+    """The error of a child that is gone or silent, with the end of its stderr."""
 
 
 class LineServer:
-    """Starts the child at once; one that died is not started again."""
+    """A child process that starts at once; one that died is not started again."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class LineServer:
             return self._receive(seconds_max)
 
     def close(self) -> None:
-        """End of input ends the child; it is killed only when it does not listen."""
+        """End the child by the end of its input; kill it if it does not react."""
         self._requests.close()
         try:
             self._process.wait(timeout=30)

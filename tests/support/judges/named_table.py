@@ -21,7 +21,7 @@ TablePath = Path | str | NamedTable
 
 
 def table_location(path: TablePath) -> dict[str, Any]:
-    """Warehouse, database and table of …/<database>.db/<table>, of a path or a URI."""
+    """Return the warehouse, database and table of …/<database>.db/<table>, of a path or a URI."""
     if isinstance(path, NamedTable):
         names = {"database": path.database, "table": path.table}
         return {"warehouse": path.catalog["warehouse"], "catalog": dict(path.catalog), **names}

@@ -1,4 +1,4 @@
-"""One plain form for rows of any reader: Paimon's Java, PyPaimon, or we ourselves.
+"""Converts the rows of Paimon's Java, PyPaimon and our readers into one plain form.
 
 A row is a dict by column name. Its values are
     None, bool, int, str, bytes
@@ -31,19 +31,19 @@ EPOCH_ORDINAL = dt.date(1970, 1, 1).toordinal()
 
 
 def normal_rows(table: pa.Table) -> list[Row]:
-    """An Arrow table in the normal form."""
+    """Return an Arrow table in the normal form."""
     names = table.column_names
     columns = [_column(column, column.type) for column in table.columns]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def sorted_rows(rows: Iterable[RowT]) -> list[RowT]:
-    """Rows in an order that depends on their content only, for comparisons."""
+    """Return rows in an order that depends on their content only, for comparisons."""
     return sorted(rows, key=lambda row: repr(sorted(row.items())))
 
 
 def normal_value(value: Any) -> Any:
-    """A Python literal of a test (datetime, float, …) in the normal form; normal values stay."""
+    """Return a Python literal of a test in the normal form; normal values stay."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value
     if isinstance(value, dt.datetime):
@@ -62,7 +62,7 @@ def normal_value(value: Any) -> Any:
 
 
 def without_nanoseconds(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Cuts timestamps of normal rows to microseconds, to compare with a reader that does so."""
+    """Cut timestamps of normal rows to microseconds, for comparisons with a coarser reader."""
     return [{column: _to_microseconds(value) for column, value in row.items()} for row in rows]
 
 
@@ -111,7 +111,7 @@ def _column(column: pa.ChunkedArray, kind: pa.DataType) -> Sequence[Any]:
 
 
 def _temporal_column(column: pa.ChunkedArray, kind: pa.DataType) -> list[str | None]:
-    """Through the integers below: pandas-free, and nanoseconds survive."""
+    """Convert a column by its integers, without pandas and without loss of nanoseconds."""
     convert = _temporal_converter(kind)
     storage = pa.int32() if kind.bit_width == 32 else pa.int64()
     numbers = column.cast(storage).to_pylist()
@@ -132,7 +132,7 @@ def _temporal_converter(kind: pa.DataType) -> Callable[[int], str]:
 
 
 def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """None where to_pylist gives the normal form already."""
+    """Return the conversion of a type, or None if to_pylist gives the normal form."""
     if pa.types.is_floating(kind):
         return normal_value
     if not pa.types.is_nested(kind):
@@ -151,13 +151,13 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
 
 
 def decode_json_column(form: str) -> Callable[[Any], Any] | None:
-    """How PaimonServer.java's JSON becomes the normal form; see Values.form there."""
+    """Convert PaimonServer.java's JSON into the normal form; see Values.form there."""
     return {"plain": None, "decimal": Decimal, "bytes": bytes.fromhex, "float": _float,
             "nested": untag}[form]  # fmt: skip
 
 
 def untag(value: Any) -> Any:
-    """Nested JSON of PaimonServer.java, whose inner texts wear their type as a tag."""
+    """Convert nested JSON of PaimonServer.java, whose inner texts have their type as a tag."""
     if isinstance(value, list):
         return [untag(item) for item in value]
     if not isinstance(value, dict):
@@ -174,7 +174,7 @@ def untag(value: Any) -> Any:
 
 
 def json_value(value: Any) -> Any:
-    """A normal value as the JSON that PaimonServer.java takes in."""
+    """Return a normal value as the JSON that PaimonServer.java takes in."""
     value = normal_value(value)
     if isinstance(value, Decimal):
         return format(value, "f")

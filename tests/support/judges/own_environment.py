@@ -1,4 +1,4 @@
-"""Virtual environments of judges that pin other libraries than ours: .venvs/NAME, made once.
+"""Creates virtual environments (.venvs/NAME) for judges that pin other libraries than ours.
 
 The pip of this environment fills them, and compiles nothing: a judge imports a small part of them.
 """
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[3] / ".venvs"
 
 
 def python_of(name: str, lock_list: Path) -> Path:
-    """An environment's Python; makes the environment when missing or the lock list changed."""
+    """Return an environment's Python; create it if it is missing or its lock changed."""
     environment = FOLDER / name
     interpreter, stamp = environment / "bin" / "python", environment / "made-from"
     expected = hashlib.sha256(lock_list.read_bytes() + sys.version.encode()).hexdigest()

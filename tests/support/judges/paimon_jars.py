@@ -46,7 +46,7 @@ def rest_server_jars() -> list[Path]:
 
 
 def database_drivers() -> list[Path]:
-    """The drivers of the databases of JDBC catalogs, fetched once."""
+    """Return the drivers of the databases of JDBC catalogs, fetched once."""
     return JarCache(jar_folder()).resolve(DRIVERS_SET)
 
 
@@ -56,5 +56,5 @@ def paimon_s3_jars() -> list[Path]:
 
 
 def paimon_jars() -> list[Path]:
-    """The library's jar, fetched once."""
+    """Return the library's jar, fetched once."""
     return JarCache(jar_folder()).resolve(PAIMON_SET)

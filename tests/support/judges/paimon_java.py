@@ -1,4 +1,4 @@
-"""Paimon's own Java library as a judge of tables: one JVM for the whole test session.
+"""Runs Paimon's own Java library as a judge of tables, in one JVM for the test session.
 
 The library runs in paimon_java/PaimonServer.java, compiled once into .jars/paimon-java. A table is
 named by its path …/<database>.db/<table>; "<table>$files" and the like are system tables. Written
@@ -29,7 +29,12 @@ from tests.support.judges.normal_rows import (
     sorted_rows,
     untag,
 )
-from tests.support.judges.paimon_jvm import JVM_OPTIONS, class_path_of_paimon, compiled, java_tool
+from tests.support.judges.paimon_jvm import (
+    JVM_OPTIONS,
+    class_path_of_paimon,
+    compiled_folder,
+    java_tool,
+)
 
 __all__ = [
     "JVM_OPTIONS",
@@ -39,7 +44,7 @@ __all__ = [
     "Plan",
     "ReadResult",
     "class_path_of_paimon",
-    "compiled",
+    "compiled_folder",
     "java_tool",
     "normal_rows",
     "normal_value",
@@ -53,7 +58,7 @@ RowOfKind = tuple[str, Mapping[str, Any]]  # ("+I", {"k": 1})
 
 
 class PaimonError(Exception):
-    """What Paimon threw: its class and message, and those of the root cause."""
+    """An error of Paimon: its class and message, and those of the root cause."""
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         self.class_name: str = error["class"]
@@ -86,7 +91,7 @@ Changelog = list[Plan]
 
 
 class PaimonJava:
-    """Starts a JVM at once; close it (or use it in `with`). Calls of several threads take turns.
+    """A JVM that starts at once; close it, or use it in `with`. Calls of threads take turns.
 
     Args:
         jars: file systems of Paimon, for instance.
@@ -95,7 +100,7 @@ class PaimonJava:
     def __init__(self, jars: Sequence[Path] = ()) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="paimon-java-")
         class_path = class_path_of_paimon()
-        classes = compiled(SOURCES, class_path)
+        classes = compiled_folder(SOURCES, class_path)
         options = [*JVM_OPTIONS, f"-Djava.io.tmpdir={self._directory.name}"]
         class_path = ":".join(map(str, [classes, *jars, class_path]))
         self._server = LineServer([java_tool("java"), *options, "-cp", class_path, "PaimonServer"])
@@ -115,14 +120,14 @@ class PaimonJava:
         primary_keys: Sequence[str] = (), partition_keys: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """A new table; a column is (name, "BIGINT NOT NULL") or, nested, the type's JSON form."""
+        """Create a table; a column is (name, "BIGINT NOT NULL") or, nested, the type in JSON."""
         self._call(
             "create", path, columns=list(columns), primary_keys=list(primary_keys),
             partition_keys=list(partition_keys), options=_texts(options),
         )  # fmt: skip
 
     def list_tables(self, catalog: Mapping[str, str]) -> dict[str, list[str]]:
-        """The tables of each database of a catalog."""
+        """Return the tables of each database of a catalog."""
         return self.ask("list_tables", catalog=dict(catalog), warehouse=catalog["warehouse"])
 
     def read(
@@ -130,8 +135,9 @@ class PaimonJava:
         where: Mapping[str, Any] | None = None, snapshot: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> list[Row]:  # fmt: skip
-        """The rows of a batch read. `where` maps a column to a value (=), None, a list (IN), or
-        {"op": "<", "value": v}; it prunes partitions, buckets and files by their statistics."""
+        """Return the rows of a batch read. `where` maps a column to a value (=), None, a list (IN),
+        or {"op": "<", "value": v}; it prunes partitions, buckets and files by their statistics.
+        """
         return self.read_splits(
             path, columns=columns, where=where, snapshot=snapshot, options=options
         ).rows
@@ -155,10 +161,11 @@ class PaimonJava:
         self, path: TablePath, *, from_snapshot: int = 1,
         options: Mapping[str, Any] | None = None, latest_schema: bool = False,
     ) -> Changelog:  # fmt: skip
-        """A streaming read from a snapshot until nothing more comes. Other starts by options, as
-        {"scan.mode": "latest-full"}: then from_snapshot is not used; {"consumer-id": "c"} goes on
-        where the consumer is, and writes its progress at the end. All rows have the columns of the
-        first snapshot's schema, or, as in Flink's streaming jobs, of the latest."""
+        """Follow a table from a snapshot until nothing more comes. Other starts by
+        options, as {"scan.mode": "latest-full"}: then from_snapshot is not used; {"consumer-id":
+        "c"} goes on where the consumer is, and writes its progress at the end. All rows have the
+        columns of the first snapshot's schema, or, as in Flink's streaming jobs, of the latest.
+        """
         scan = {"scan.mode": "from-snapshot", "scan.snapshot-id": from_snapshot}
         options = dict(options or {})
         if "scan.mode" not in options:
@@ -191,7 +198,7 @@ class PaimonJava:
         self, path: TablePath, rows: Iterable[RowOfKind], *, overwrite: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> int | None:  # fmt: skip
-        """One batch commit (random user, largest identifier); overwrite replaces all rows."""
+        """Write one batch commit (random user, largest identifier); overwrite replaces all rows."""
         with self._file("input") as lines:
             _write_rows(lines, rows)
             answer = self._call(
@@ -206,7 +213,7 @@ class PaimonJava:
         return self._call("delete_rows", path, deleted=places, options={})["snapshot"]
 
     def hashes(self, path: TablePath) -> dict[tuple[str, int], list[int]]:
-        """Partition's folder and bucket → hashes of its keys, ascending, by Paimon's index."""
+        """Return partition's folder and bucket → hashes of its keys in order, by Paimon's index."""
         buckets = self._call("hashes", path, options={})["buckets"]
         assert all(bucket["row_count"] == len(bucket["hashes"]) for bucket in buckets)
         return {(bucket["partition"], bucket["bucket"]): bucket["hashes"] for bucket in buckets}
@@ -218,7 +225,7 @@ class PaimonJava:
         full: bool = True,
         options: Mapping[str, Any] | None = None,
     ) -> int | None:
-        """Paimon compacts every bucket and commits; returns the latest snapshot."""
+        """Compact every bucket by Paimon and commit; return the latest snapshot."""
         return self._call("compact", path, full=full, options=_texts(options))["snapshot"]
 
     def expire(
@@ -229,13 +236,13 @@ class PaimonJava:
         retain_min: int = 1,
         time_retained_ms: int = 0,
     ) -> int:
-        """Paimon expires snapshots; returns how many."""
+        """Expire snapshots by Paimon; return how many."""
         return self._expire(
             path, retain_max=retain_max, retain_min=retain_min, time_ms=time_retained_ms
         )
 
     def expire_by_options(self, path: TablePath, options: Mapping[str, Any]) -> int:
-        """Paimon expires snapshots and changelogs as the table's options and these say."""
+        """Expire snapshots and changelogs by Paimon, as the table's options and these say."""
         return self._expire(path, by_options=True, options=_texts(options))
 
     def _expire(self, path: TablePath, **options: Any) -> int:
@@ -248,11 +255,11 @@ class PaimonJava:
         self._call("alter", path, changes=[list(change) for change in changes])
 
     def tag(self, path: TablePath, name: str, snapshot: int) -> None:
-        """Paimon gives a snapshot a name."""
+        """Name a snapshot by Paimon."""
         self._call("tag", path, name=name, snapshot=snapshot, options={})
 
     def types(self, path: TablePath) -> list[tuple[str, str]]:
-        """The columns of a table, or of "<table>$<system table>", and their types in SQL."""
+        """Return the columns of a table, or of "<table>$<system table>", and their types in SQL."""
         return [(name, text) for name, text in self._call("types", path, options={})["types"]]
 
     def adopt(self, table: NamedTable, folder: str | None = None) -> None:
@@ -260,7 +267,7 @@ class PaimonJava:
         self._call("adopt", table, folder=folder, options={})
 
     def comments(self, path: TablePath) -> dict[str, str | None]:
-        """The comment of each column, and with the key "" that of the table."""
+        """Return the comment of each column, and with the key "" that of the table."""
         comments: dict[str, str | None] = self._call("comments", path, options={})
         return comments
 
@@ -269,39 +276,43 @@ class PaimonJava:
         self._call("statistics", path, options={})
 
     def statistics(self, path: TablePath) -> dict[str, Any]:
-        """The newest statistics as Java understands them: snapshot, schema, rows, bytes, and
-        columns, each with min, max, id, distinct, nulls, average, longest; {}: there are none."""
+        """Return the newest statistics as Java understands them: snapshot, schema, rows, bytes, and
+        columns, each with min, max, id, distinct, nulls, average, longest; {}: there are none.
+        """
         return untag(self._call("column_statistics", path, options={}))
 
     def branch(self, path: TablePath, name: str, tag: str) -> None:
-        """Paimon makes a branch of a tag; "<table>$branch_<name>" reads and writes it."""
+        """Make a branch of a tag by Paimon; "<table>$branch_<name>" reads and writes it."""
         self._call("branch", path, name=name, tag=tag, options={})
 
     def roll_back(
         self, path: TablePath, *, snapshot: int | None = None, tag: str | None = None
     ) -> int | None:
-        """Paimon goes back to a snapshot or a tag; returns the latest snapshot."""
+        """Roll back to a snapshot or a tag by Paimon; return the latest snapshot."""
         answer = self._call("rollback", path, snapshot=snapshot, tag=tag, options={})
         return answer["snapshot"]
 
     def snapshots(self, path: TablePath) -> list[dict[str, Any]]:
-        """Every snapshot as Paimon understood it, in the keys of the snapshot file, by id."""
+        """Return every snapshot as Paimon reads it, in the keys of the snapshot file, by id."""
         snapshots = self._call("snapshots", path)["snapshots"]
         return sorted(snapshots, key=lambda snapshot: snapshot["id"])
 
     def files(
         self, path: TablePath, *, snapshot: int | None = None, kind: str = "all"
     ) -> list[dict[str, Any]]:
-        """The files of a snapshot (kind "all": live ones; "delta": its changes; "changelog"):
-        file_name, level, row_count, delete_row_count, min/max_sequence_number, min/max_key,
-        partition, bucket, total_buckets, kind (ADD, DELETE), file_source, schema_id, file_size."""
+        """Return the files of a snapshot (kind "all": live ones; "delta": its changes;
+        "changelog"): file_name, level, row_count, delete_row_count, min/max_sequence_number,
+        min/max_key, partition, bucket, total_buckets, kind (ADD, DELETE), file_source, schema_id,
+        file_size.
+        """
         return untag(self._call("files", path, snapshot=snapshot, kind=kind)["files"])
 
     def options(
         self, texts: Iterable[tuple[str, str]] = ()
     ) -> tuple[dict[str, dict[str, Any]], list[str | None]]:
-        """Every option of CoreOptions by key (type, default, older_keys, is_fixed), and what Paimon
-        reads from each (key, text): bytes and milliseconds as numbers, None when it refuses."""
+        """Return every option of CoreOptions by key (type, default, older_keys, is_fixed), and what
+        Paimon reads from each (key, text): bytes and milliseconds as numbers, None when it refuses.
+        """
         answer = self.ask("options", texts=[list(pair) for pair in texts])
         return {option["key"]: option for option in answer["options"]}, answer["values"]
 
@@ -309,7 +320,7 @@ class PaimonJava:
         return self.ask(command, **table_location(path), **arguments)
 
     def ask(self, command: str, **arguments: Any) -> Any:
-        """The answer to a request of PaimonServer.java that needs no table."""
+        """Return the answer to a request of PaimonServer.java that needs no table."""
         answer = self._server.call({"command": command, **arguments})
         if "error" in answer:
             raise PaimonError(answer["error"])

@@ -1,4 +1,4 @@
-"""How a JVM with Paimon's library is started, and small programs for it are compiled."""
+"""Starts a JVM with Paimon's library, and compiles small programs for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JVM_OPTIONS = (
 
 
 def java_tool(name: str) -> str:
-    """java or javac: from JAVA_HOME, else from PATH."""
+    """Return the path of java or javac: from JAVA_HOME, else from PATH."""
     home = os.environ.get("JAVA_HOME")
     path = shutil.which(name, path=f"{home}/bin") if home else None
     path = path or shutil.which(name)
@@ -52,8 +52,8 @@ def class_path_of_paimon() -> str:
     return ":".join(str(jar) for jar in [*paimon_jars(), *database_drivers(), *jars])
 
 
-def compiled(folder: Path, class_path: str) -> Path:
-    """The directory of the compiled sources; its name is the hash of what it was made from."""
+def compiled_folder(folder: Path, class_path: str) -> Path:
+    """Compile the sources, unless a folder of their hash has them; return this folder."""
     sources = sorted(folder.glob("*.java"))
     digest = hashlib.sha256(class_path.encode())
     for source in sources:

@@ -31,11 +31,11 @@ LOCK_LIST = REPO / "conf" / "requirements-pypaimon.lock"
 
 
 class PyPaimonError(Exception):
-    """What PyPaimon raised, with the end of its traceback."""
+    """An error of PyPaimon, with the end of its traceback."""
 
 
 class PyPaimonReader(JudgeProcess):
-    """PyPaimon in a child."""
+    """PyPaimon in a child process."""
 
     error = PyPaimonError
 
@@ -46,7 +46,7 @@ class PyPaimonReader(JudgeProcess):
         self, path: Path | str | NamedTable, *, columns: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
     ) -> pa.Table:  # fmt: skip
-        """A batch read. `where` maps a column to the JSON value it equals (None: is null)."""
+        """Read a batch. `where` maps a column to the JSON value it equals (None: is null)."""
         request = {
             **_place(path), "where": dict(where or {}),
             "columns": None if columns is None else list(columns),
@@ -55,45 +55,45 @@ class PyPaimonReader(JudgeProcess):
         return self._rows(request)
 
     def follow(self, path: Path | str) -> list[pa.Table]:
-        """The changes of each snapshot that has any, from the first; their kinds in _row_kind."""
+        """Return the changes of each snapshot that has any, with their kinds in _row_kind."""
         out = self._folder / "changes.arrow"
         answer = self._call({"follow": str(Path(path).resolve()), "out": str(out)})
         return [read_rows(f"{out}{number}") for number in range(answer["plans"])]
 
     def options(self) -> dict[str, str]:
-        """The keys of its published CoreOptions, and the type of each value."""
+        """Return the keys of PyPaimon's published CoreOptions, and the type of each value."""
         answer = self._call({"core_options": True})
         return {str(key): str(kind) for key, kind in answer["options"].items()}
 
     def read_by_rust(self, path: Path | str) -> pa.Table:
-        """A batch read by Paimon's library in Rust, which is a wheel of its own."""
+        """Read a batch by Paimon's library in Rust, which is a wheel of its own."""
         return self._rows({"by_rust": str(Path(path).resolve())})
 
     def follow_by_rust(self, path: Path | str) -> list[pa.Table]:
-        """As `follow`, by Paimon's library in Rust; the kinds in rowkind."""
+        """Follow as `follow` does, by Paimon's library in Rust; the kinds are in rowkind."""
         out = self._folder / "changes.arrow"
         answer = self._call({"follow_by_rust": str(Path(path).resolve()), "out": str(out)})
         return [read_rows(f"{out}{number}") for number in range(answer["plans"])]
 
     def write_by_rust(self, path: Path | str, rows: pa.Table) -> None:
-        """A batch write into a table, and its commit, by Paimon's library in Rust."""
+        """Write a batch into a table, and commit it, by Paimon's library in Rust."""
         rows_file = self._folder / "rows.arrow"
         write_rows(rows, rows_file)
         self._call({"write_by_rust": str(Path(path).resolve()), "rows_file": str(rows_file)})
 
     def rust_names_with(self, word: str) -> list[str]:
-        """What the library in Rust has by such a name."""
+        """Return the names of the library in Rust that contain this text."""
         return self._call({"rust_names_with": word})["names"]
 
     def names_with(self, path: Path | str, word: str) -> list[str]:
-        """What the public has by such a name: a table, its builders, writers, the command line."""
+        """Return the public names of tables, builders, writers and commands with this text."""
         return self._call({"names_with": word, "path": str(Path(path).resolve())})["names"]
 
     def write(
         self, path: Path | str, rows: pa.Table, *, primary_keys: Sequence[str] = (),
         options: Mapping[str, Any] | None = None, postpones: bool = True,
     ) -> None:  # fmt: skip
-        """A batch write and its commit; makes the table of the rows' columns when there is none.
+        """Write and commit a batch; create the table of the rows' columns if it is missing.
 
         With bucket = -2 the rows wait, or go to real buckets.
         """
@@ -107,7 +107,7 @@ class PyPaimonReader(JudgeProcess):
         self._call(request)
 
     def update(self, path: Path | str, rows: pa.Table) -> None:
-        """New values of some columns, of rows by their number in _ROW_ID, and the commit."""
+        """Commit new values of some columns, for rows by their number in _ROW_ID."""
         rows_file = self._folder / "rows.arrow"
         write_rows(rows, rows_file)
         self._call({"update": str(Path(path).resolve()), "rows_file": str(rows_file)})
@@ -174,7 +174,7 @@ def _read_by_rust(path: Path, out: str) -> None:
 
 
 def _follow_by_rust(path: Path, out: str) -> int:
-    """Writes a file for each snapshot with changes; returns how many."""
+    """Write a file for each snapshot with changes; return how many."""
     table, plans = _rust_table(path), 0
     for snapshot in range(1, table.latest_snapshot().id() + 1):
         builder = table.new_read_builder().with_include_row_kind(True)
@@ -213,7 +213,7 @@ def _core_options() -> dict[str, str]:
 
 
 async def _follow(request: Mapping[str, Any]) -> int:
-    """Writes a file for each snapshot with changes; returns how many."""
+    """Write a file for each snapshot with changes; return how many."""
     from pypaimon.read.streaming_table_scan import AsyncStreamingTableScan
 
     table = _table(Path(request["follow"]))

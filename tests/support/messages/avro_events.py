@@ -74,7 +74,7 @@ def setup_of(
         arrow_schema=arrow_schema(row_type),
         primary_keys=keys,
         options=options,
-        keep_update_before=keeps,
+        keeps_update_before=keeps,
         traits=TableTraits(),
     )
 

@@ -54,7 +54,8 @@ def change(
     n: str = "int32",
     at_ms: int = 1,
 ) -> Message:
-    """A change of a row of ``database.table``: a create; with `before` an update; or a delete.
+    """Return a change of a row of ``database.table``: a create; with `before` an update; or a
+    delete.
 
     Args:
         n: the type of that column.
@@ -89,27 +90,27 @@ def _json(value: Any) -> bytes:
 
 
 def creates(origin: str, keys: Iterable[int], text: str = "new") -> list[Message]:
-    """New rows of ``database.table``."""
+    """Return new rows of ``database.table``."""
     return [change(origin, a_row(key, text), lsn=key) for key in keys]
 
 
 def a_row(key: int, text: str = "new") -> dict[str, Any]:
-    """The row of a key."""
+    """Return the row of a key."""
     return {"id": key, "v": f"{text} {key}", "n": key % 100}
 
 
 def rows(keys: Iterable[int], text: str = "new") -> list[dict[str, Any]]:
-    """The rows of keys."""
+    """Return the rows of keys."""
     return [a_row(key, text) for key in keys]
 
 
 def bad(origin: str, key: int) -> Message:
-    """A change whose ``n`` is not a number."""
+    """Return a change whose ``n`` is not a number."""
     return change(origin, {**a_row(key), "n": "none"})
 
 
 def with_time_of_day(origin: str, key: int) -> Message:
-    """A row whose column n is a time of day with microseconds, which no TIME of Paimon holds."""
+    """Return a row whose n is a time of day with microseconds, too fine for Paimon's TIME."""
     name, value = change(origin, {"id": key, "v": "a", "n": 5})
     assert value is not None
     document = json.loads(value)

@@ -24,7 +24,7 @@ Value = str | bytes | None
 def messages(
     *values: Value, topic: str = "t", partition: int = 0, key: str | None = '{"id":0}'
 ) -> pa.RecordBatch:
-    """A batch of one topic's messages, offsets from 0; each has the same key."""
+    """Return a batch of one topic's messages, offsets from 0; each has the same key."""
     raw = [value.encode() if isinstance(value, str) else value for value in values]
     same = {
         "topic": topic,
@@ -36,13 +36,13 @@ def messages(
 
 
 def fixture_lines(file: str) -> list[dict[str, Any]]:
-    """The captured messages of all topics, in the order of the file."""
+    """Return the captured messages of all topics, in the order of the file."""
     lines = (FIXTURES / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
-def captured(file: str, topic: str) -> pa.RecordBatch:
-    """The captured messages of one topic, in the order of the file."""
+def captured_messages(file: str, topic: str) -> pa.RecordBatch:
+    """Return the captured messages of one topic, in the order of the file."""
     records = [record for record in fixture_lines(file) if record["topic"] == topic]
     assert records, f"{file} has no topic {topic}"
     rows = [
@@ -62,12 +62,12 @@ def a_format(
     columns: str = "id BIGINT, v STRING",
     keys: Sequence[str] = ("id",),
     *,
-    keep_update_before: bool = True,
+    keeps_update_before: bool = True,
     options: Mapping[str, str] | None = None,
     traits: TableTraits | None = None,
     name: str = "debezium-json",
 ) -> Pipeline:
-    """A format, Debezium's unless named, for a table of these columns."""
+    """Return a format, Debezium's unless named, for a table of these columns."""
     row_type = parse_columns(columns)
     return format_pipeline(
         name,
@@ -76,14 +76,14 @@ def a_format(
             arrow_schema=arrow_schema(row_type),
             primary_keys=tuple(keys),
             options=options or {},
-            keep_update_before=keep_update_before,
+            keeps_update_before=keeps_update_before,
             traits=traits or TableTraits(),
         ),
     )
 
 
 def rows_of(decoded_batch: DecodedBatch) -> list[tuple[Any, ...]]:
-    """Each row as (message index, kind, value, value, …)."""
+    """Return each row as (message index, kind, value, value, …)."""
     rows = decoded_batch.changes.rows
     lists = [_python_values(rows.column(index)) for index in range(1, rows.num_columns)]
     kinds = [RowKind(kind).short for kind in rows.column(ROW_KIND).to_pylist()]
@@ -98,18 +98,18 @@ def _python_values(column: pa.Array) -> list[Any]:
 
 
 def reasons_of(decoded_batch: DecodedBatch) -> dict[int, str]:
-    """Reason of each bad record, by offset."""
+    """Return the reason of each bad record, by offset."""
     bad_records = decoded_batch.bad_records.to_pylist()
     return {record["offset"]: record["reason"] for record in bad_records}
 
 
 def event(op: str = "c", *, after: str = "null", before: str = "null") -> str:
-    """A change event with the given JSON texts as images."""
+    """Return a change event with the given JSON texts as images."""
     return f'{{"before":{before},"after":{after},"source":{{"lsn":1}},"op":"{op}","ts_ms":1}}'
 
 
 def value_of(column_type: str, text: str, **options: str) -> Any:
-    """What a column of that type holds after an insert of the JSON text; a str if it is bad."""
+    """Return what a column of that type holds after an insert of the JSON text, or a `Bad`."""
     decoder = a_format(f"id BIGINT, v {column_type}", options=options)
     decoded_batch = decoder.decode(messages(event(after=f'{{"id":1,"v":{text}}}')))
     if decoded_batch.bad_records.num_rows:

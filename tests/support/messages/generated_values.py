@@ -57,7 +57,7 @@ class Source:
 
 
 def sources_of_options() -> Iterator[Source]:
-    """Each column type with each encoding that options can give it."""
+    """Yield each column type with each encoding that options can give it."""
     yield Source("BOOLEAN", Column("BOOLEAN"))
     for root in _INTS:
         yield Source(root, Column(root))
@@ -133,7 +133,7 @@ _TOLD_TIMES = {
 
 
 def sources_with_schema() -> Iterator[Source]:
-    """Columns whose encoding the message's schema tells, also where type and encoding misfit."""
+    """Yield columns whose encoding the message's schema tells, also where both misfit."""
     for name, (literal, encoding) in _TOLD_TIMES.items():
         description: dict[str, Any] = {"type": literal, "name": name, "field": "v"}
         semantic = name.rsplit(".", 1)[1]
@@ -216,7 +216,8 @@ _STAMPS = (
 
 
 def texts_for(source: Source, rng: random.Random, most: int) -> list[str]:
-    """JSON texts for the column: what any column may meet, and what lies near its own limits.
+    """Return JSON texts for the column: what any column may meet, and what lies near its own
+    limits.
 
     Args:
         most: how many of them are chosen.
@@ -227,15 +228,15 @@ def texts_for(source: Source, rng: random.Random, most: int) -> list[str]:
         case "DECIMAL":
             limits = _decimal_texts(column, rng)
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
-            limit = 2 ** (_INTS[column.root] - 1)
+            end = 2 ** (_INTS[column.root] - 1)
             near = [
-                limit - 1,
-                limit,
-                -limit,
-                -limit - 1,
+                end - 1,
+                end,
+                -end,
+                -end - 1,
                 2**63,
                 2**64,
-                rng.randrange(-limit, limit),
+                rng.randrange(-end, end),
             ]
             limits = [form for number in near for form in _forms(number, column.value_scale)]
         case "FLOAT" | "DOUBLE":
@@ -253,7 +254,7 @@ def texts_for(source: Source, rng: random.Random, most: int) -> list[str]:
 
 
 def _forms(number: int, scale: int) -> list[str]:
-    """An unscaled number as a JSON number, a text, base64, and with its scale beside it."""
+    """Return an unscaled number as a JSON number, a text, base64, and with its scale beside it."""
     raw = number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
     coded = base64.b64encode(raw).decode()
     wider = base64.b64encode((b"\xff" if number < 0 else b"\0") * 3 + raw).decode()
@@ -264,10 +265,10 @@ def _forms(number: int, scale: int) -> list[str]:
 
 
 def _decimal_texts(column: Column, rng: random.Random) -> list[str]:
-    """Numbers near the column's limits, and beyond 2^127 when they are scaled."""
-    limit = 10**column.precision
-    units = [limit - 1, limit, 1 - limit, -limit, limit + 1, 10 * limit, 2**127 - 1, -(2**127)]
-    units += [(2**128) * times + rng.randrange(limit) for times in (1, 2, 3, 5, 29)]
+    """Return numbers near the column's limits, and beyond 2^127 when they are scaled."""
+    end = 10**column.precision
+    units = [end - 1, end, 1 - end, -end, end + 1, 10 * end, 2**127 - 1, -(2**127)]
+    units += [(2**128) * times + rng.randrange(end) for times in (1, 2, 3, 5, 29)]
     units += [rng.randrange(10 ** rng.randrange(1, column.precision + 3)) for _ in range(6)]
     units += [-rng.randrange(10 ** rng.randrange(1, column.precision + 3)) for _ in range(4)]
     texts = []
@@ -302,7 +303,7 @@ def _float_texts(rng: random.Random) -> list[str]:
 
 
 def _counts(rng: random.Random) -> list[str]:
-    """Days, seconds, milli-, micro- and nanoseconds: near midnight, 0000, 1677, 2262 and 9999."""
+    """Return days, and seconds to nanoseconds: near midnight, 0000, 1677, 2262 and 9999."""
     numbers = [19_439, -719_528, -719_529, 2_932_896, 2_932_897, 106_751, 106_752, 2**31, 2**63]
     for digits in (0, 3, 6, 9):
         unit = 10**digits

@@ -1,4 +1,4 @@
-"""Hostile messages of every size between the harmless and the absurd, one odd thing in each.
+"""Malformed messages of every size from harmless to absurd, with one oddity in each.
 
 Depths, digits, widths and repeated names, in a column, in a field that the table lacks, and in the
 message's schema. Beside each message stands what must become of it.
@@ -51,7 +51,7 @@ _COLUMN, _UNKNOWN, _SCHEMA = _Place("w"), _Place("zz"), _Place("doc", in_schema=
 
 
 def graded_messages(wrapping: Wrapping) -> list[Hostile]:
-    """All of them; none is larger than two megabytes."""
+    """Return all graded messages; none is larger than two megabytes."""
     places = [_COLUMN, _UNKNOWN, *([_SCHEMA] if "schema" in wrapping.name else [])]
     messages: list[Hostile] = []
     for place in places:
@@ -115,7 +115,7 @@ def _hostile(
 
 
 def _levels(value: bytes) -> int:
-    """How deep the message nests; no text in it has a bracket, but for those that are alike."""
+    """Return how deep the message nests, by the brackets outside of its texts."""
     depth = deepest = 0
     inside = False
     for byte in value:

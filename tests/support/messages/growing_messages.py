@@ -121,6 +121,6 @@ ROWS = tuple(kind for kind, growing in GROWING.items() if growing.values(1)[0].s
 
 
 def in_envelopes(values: list[str], format_name: str) -> list[str]:
-    """The rows of such messages, in the messages of another format."""
+    """Return the rows of growing messages, in the messages of another format."""
     envelope = ENVELOPES[format_name]
     return [envelope.replace("%s", value.removeprefix(_HEAD)[:-1]) for value in values]

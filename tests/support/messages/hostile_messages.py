@@ -1,4 +1,4 @@
-"""CDC messages as nobody should send them, and beside each what may become of it.
+"""Malformed CDC messages, each with the results that are allowed for it.
 
 Every value of a good message tells its column, so that one in a wrong column is seen. A hostile
 message is a good one with something done to it: a value replaced, its envelope bent, its bytes
@@ -135,7 +135,7 @@ WHOLE_VALUES = (
 
 
 def values_in_columns(count: int, rng: random.Random) -> list[bytes]:
-    """Messages with one odd value each, in any column, image and kind of event."""
+    """Return messages with one odd value each, in any column, image and kind of event."""
     names = parse_columns(ALL_COLUMNS).names
     pieces = []
     for number in range(count):
@@ -154,7 +154,7 @@ def values_in_columns(count: int, rng: random.Random) -> list[bytes]:
 
 
 def hostile_messages(wrapping: Wrapping, count: int, rng: random.Random) -> list[Hostile]:
-    """So many messages, about a third of them good; a few are huge or deep."""
+    """Return so many messages, about a third of them good; a few are huge or deep."""
     messages = [_good(wrapping, number, rng) for number in range(count)]
     makers = [
         *(_good, _good, _value, _value, _no_value, _operation, _bytes, _text, _whole, _fields),
@@ -168,7 +168,7 @@ def hostile_messages(wrapping: Wrapping, count: int, rng: random.Random) -> list
 
 
 def good_row(number: int) -> dict[str, Any]:
-    """The values of a good message, of which each tells its column."""
+    """Return the values of a good message, of which each tells its column."""
     return {
         "id": number,
         "a": 1_000_000 + number,
@@ -188,12 +188,12 @@ def _texts(row: dict[str, Any]) -> dict[str, str]:
 
 
 def good_texts(number: int) -> dict[str, str]:
-    """The JSON texts of a good row, by column."""
+    """Return the JSON texts of a good row, by column."""
     return _texts(good_row(number))
 
 
 def object_of(texts: dict[str, str]) -> str:
-    """An object of JSON texts by name."""
+    """Return an object of JSON texts by name."""
     return "{" + ",".join(f'"{name}":{text}' for name, text in texts.items()) + "}"
 
 
@@ -227,7 +227,7 @@ def _operation(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
 
 
 def _bytes(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
-    """Bytes that are not UTF-8, within a text."""
+    """Return bytes that are not UTF-8, within a text."""
     good = _good(wrapping, number, rng)
     broken, text = rng.choice(BROKEN_BYTES), f'"s{number}'.encode()
     assert good.value is not None
@@ -236,7 +236,7 @@ def _bytes(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
 
 
 def _text(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
-    """The text is cut, doubled, or has something around it."""
+    """Return the text cut, doubled, or with something around it."""
     good = _good(wrapping, number, rng)
     value = good.value
     assert value is not None
@@ -275,7 +275,7 @@ def _whole(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
 
 
 def _fields(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
-    """Fields are missing, doubled, unknown, in another order or in another case."""
+    """Return the fields incomplete, doubled, with unknown ones, or in another order or case."""
     row = good_row(number)
     texts = _texts(row)
     name = rng.choice(list(row))
@@ -321,7 +321,7 @@ def _repeated(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
 
 
 def _size(rng: random.Random, most: int) -> int:
-    """Small and large ones alike, and all that lies between."""
+    """Return a size from 1 to `most`, of which each order of magnitude is equally likely."""
     return int(most ** rng.random())
 
 

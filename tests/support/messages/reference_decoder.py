@@ -1,4 +1,4 @@
-"""What one JSON value means in one column: the plain way, one value at a time, nothing of Arrow.
+"""Decodes one JSON value for one column in the plain way, one at a time and without Arrow.
 
 The judge of the decoder's tests, so it shares no code with it. Values come in a form that has no
 limits of its own: days, milliseconds of the day, nanoseconds since 1970, unscaled numbers.
@@ -19,7 +19,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from tests.support.messages.reference_json import Number, Pairs, repeats, written
+from tests.support.messages.reference_json import Number, Pairs, compact_json, repeats
 
 DAY = 86_400
 
@@ -54,7 +54,7 @@ class Column:
 
 
 def meanings(column: Column, value: Any) -> Meanings:
-    """What a parsed value may become in the column."""
+    """Return what a parsed value may become in the column."""
     if value is None:
         return (None,)
     meanings = _MEANINGS[column.root](column, value)
@@ -150,7 +150,7 @@ def _decimal(column: Column, value: Any) -> Meanings:
 
 
 def _scaled(column: Column, value: Pairs) -> Meanings:
-    """``{"scale":2,"value":"…"}``."""
+    """Return the number of ``{"scale":2,"value":"…"}``."""
     parts = dict(value)
     scale, digits = parts.get("scale"), parts.get("value")
     if not (isinstance(scale, Number) and re.fullmatch(r"-?[0-9]+", scale)):
@@ -192,7 +192,7 @@ def _string(column: Column, value: Any) -> Meanings:
         return _number_texts(_two_complement(value, column.value_scale), column.value_scale)
     if column.semantic == "Decimal" and isinstance(value, Pairs):  # not what the schema says
         other = _string(replace(column, semantic="VariableScaleDecimal"), value)
-        return (BAD, written(value), *other)
+        return (BAD, compact_json(value), *other)
     if column.semantic == "VariableScaleDecimal" and isinstance(value, Pairs):
         parts = dict(value)
         scale, digits = parts.get("scale"), parts.get("value")
@@ -204,12 +204,12 @@ def _string(column: Column, value: Any) -> Meanings:
         return ("-0", "0") if value == "-0" else (str(value),)
     if isinstance(value, str):
         return (value,)
-    text = written(value)
+    text = compact_json(value)
     return (text, BAD) if repeats(value) else (text,)
 
 
 def _number_texts(number: Any, scale: int) -> Meanings:
-    """A number's text: with each of its fractional digits, plainly or with an exponent."""
+    """Return a number's text: with each of its fractional digits, plainly or with an exponent."""
     if number is BAD:
         return (BAD,)
     units = int(number * Fraction(10) ** scale)
@@ -261,7 +261,7 @@ def _date(column: Column, value: Any) -> Meanings:
 
 
 def _day(year: int, month: int, day: int) -> Any:
-    """Days since 1970; BAD: there is no such day."""
+    """Return the days since 1970, or BAD if there is no such day."""
     cycles = 0 if year else 1  # Python has no year 0, and the calendar repeats every 400 years
     try:
         ordinal = dt.date(year + 400 * cycles, month, day).toordinal()
@@ -271,7 +271,7 @@ def _day(year: int, month: int, day: int) -> Any:
 
 
 def _clock(match: re.Match[str]) -> Any:
-    """Nanoseconds from midnight UTC, of a day before or after where the zone says so."""
+    """Return nanoseconds from midnight UTC, of a day before or after where the zone says so."""
     hour, minute, second = (int(match[name] or 0) for name in ("h", "mi", "s"))
     if hour > 23 or minute > 59 or second > 59:
         return BAD
@@ -339,7 +339,7 @@ def _counted(column: Column, value: Number) -> Meanings:
 
 
 def _instant(column: Column, nanos: int) -> Meanings:
-    """Nanoseconds since 1970, cut to the column's precision."""
+    """Return nanoseconds since 1970, cut to the column's precision."""
     if not _day(0, 1, 1) <= nanos // (DAY * 10**9) <= _day(9999, 12, 31):
         return (BAD,)
     if column.precision > 6 and not -(2**63) < nanos < 2**63:

@@ -1,4 +1,4 @@
-"""JSON by the book, with every number and every field of an object as it was written.
+"""Parses JSON by its specification, and keeps each number and field of an object as written.
 
 The other half of `reference_decoder`; slow, and of no use but as a judge.
 """
@@ -28,7 +28,7 @@ class NoJsonError(ValueError):
 
 
 def parse(text: str) -> Any:
-    """JSON by the book."""
+    """Parse JSON by its specification."""
     if depth_of(text) > DEPTH_MAX:
         raise NoJsonError("nested too deeply")
 
@@ -40,14 +40,14 @@ def parse(text: str) -> Any:
             text, parse_int=Number, parse_float=Number, parse_constant=refuse,
             object_pairs_hook=Pairs,
         )  # fmt: skip
-        written(document).encode()  # half of a surrogate pair is not a character
+        compact_json(document).encode()  # half of a surrogate pair is not a character
     except ValueError as problem:
         raise NoJsonError(str(problem)) from None
     return document
 
 
 def depth_of(text: str) -> int:
-    """How deep brackets nest, those in texts left out."""
+    """Return how deep brackets nest, those in texts left out."""
     depth = deepest = 0
     for bracket in re.findall(r"[\[\]{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text, flags=re.S)):
         depth += 1 if bracket in "[{" else -1
@@ -55,20 +55,24 @@ def depth_of(text: str) -> int:
     return deepest
 
 
-def written(value: Any) -> str:
-    """Compact JSON, numbers as they came."""
+def compact_json(value: Any) -> str:
+    """Return compact JSON, numbers as they came."""
     match value:
         case Number():
             return str(value)
         case Pairs():
-            return "{" + ",".join(f"{written(key)}:{written(item)}" for key, item in value) + "}"
+            return (
+                "{"
+                + ",".join(f"{compact_json(key)}:{compact_json(item)}" for key, item in value)
+                + "}"
+            )
         case list():
-            return "[" + ",".join(written(item) for item in value) + "]"
+            return "[" + ",".join(compact_json(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
 def repeats(value: Any) -> bool:
-    """Whether an object within has a name twice."""
+    """Return whether an object within has a name twice."""
     if isinstance(value, Pairs):
         names = [name for name, _ in value]
         return len(set(names)) < len(names) or any(repeats(item) for _, item in value)

@@ -11,16 +11,16 @@ from google.protobuf import json_format
 
 from stream_app.cdc.schema_registry_port import RegisteredSchema
 from stream_app.cdc.wire.protobuf.protobuf_schemas import message_class
-from tests.support.brokers.schema_registry import Registry, encoded
+from tests.support.brokers.schema_registry import Registry, confluent_message
 
 
 def encoded_json(registry: Registry, number: int, value: Any) -> bytes:
-    """A message of the schema of a number; a text that begins with 0x is bytes."""
+    """Return a message of the schema of a number; a text that begins with 0x is bytes."""
     answer = registry.schemas[number]
     match answer.get("schemaType", "AVRO"):
         case "AVRO":
             schema = json.loads(_with_references(registry, answer))
-            return encoded(number, schema, _with_bytes(value))
+            return confluent_message(number, schema, _with_bytes(value))
         case "PROTOBUF":
             return protobuf_message(registry, number, value)
         case _:
@@ -28,7 +28,7 @@ def encoded_json(registry: Registry, number: int, value: Any) -> bytes:
 
 
 def protobuf_message(registry: Registry, number: int, value: Any) -> bytes:
-    """A message of Protobuf, of the type whose indexes a list before the value tells."""
+    """Return a message of Protobuf, of the type whose indexes a list before the value tells."""
     path, fields = value if isinstance(value, list) else ([0], value)
     answer = registry.schemas[number]
     references = tuple(
@@ -44,7 +44,7 @@ def protobuf_message(registry: Registry, number: int, value: Any) -> bytes:
 
 
 def protobuf_bytes(schema: RegisteredSchema, path: list[int], fields: Any) -> bytes:
-    """A message as Confluent's serializer writes it."""
+    """Return a message as Confluent's serializer writes it."""
     message_type = message_class(One(schema), schema.schema_number, path)
     body = json_format.ParseDict(
         fields, message_type(), ignore_unknown_fields=False
@@ -54,7 +54,7 @@ def protobuf_bytes(schema: RegisteredSchema, path: list[int], fields: Any) -> by
 
 
 def protobuf_body(text: str, fields: Any) -> bytes:
-    """A message of the first type of a schema, without the number of that."""
+    """Return a message of the first type of a schema, without the number of that."""
     return protobuf_bytes(RegisteredSchema(1, "PROTOBUF", text), [0], fields)[5:]
 
 
@@ -65,12 +65,12 @@ class One:
     registered: RegisteredSchema
 
     def schema_number_of(self, guid: bytes) -> int:
-        """Its number, whatever its GUID is."""
+        """Return the number of the schema, whatever its GUID is."""
         assert guid
         return self.registered.schema_number
 
     def schema(self, schema_number: int) -> RegisteredSchema:
-        """It."""
+        """Return the schema."""
         assert schema_number == self.registered.schema_number
         return self.registered
 
@@ -84,7 +84,7 @@ def _with_bytes(value: Any) -> Any:
 
 
 def _with_references(registry: Registry, answer: dict[str, Any]) -> str:
-    """The schema with the references that the test has written out, at their first use."""
+    """Return the schema with the references that the test has written out, at their first use."""
     text: str = answer["schema"]
     for reference in answer.get("references", ()):
         inner = registry.subjects[f"/subjects/{reference['subject']}/versions/1"]

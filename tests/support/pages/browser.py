@@ -1,4 +1,4 @@
-"""What tests of pages in a real Chromium have in common."""
+"""Finds the Chromium of the tests of pages, and makes the rows of their tables."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _FORMAT = """\
 
 
 def main(path: Path) -> int:
-    """Run the demo and draw it; the demo's exit code."""
+    """Run the demo and draw it; return the demo's exit code."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     console = Console(record=True, width=WIDTH + 2, force_terminal=False)

@@ -20,7 +20,7 @@ says why not. `tests/datadriven/model/documented_tables.txt` has the columns as 
 
 
 def documented_section() -> str:
-    """The section of the page, its last one."""
+    """Return the last section of the page."""
     cases, _ = parse(TABLES.read_text(encoding="utf-8"), where=str(TABLES))
     return _INTRODUCTION + "\n".join(map(_row, cases)) + "\n"
 

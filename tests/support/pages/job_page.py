@@ -21,7 +21,7 @@ TOKEN = "0123456789abcdef"
 def page_of(
     job: DatabaseJob, history: EpochHistory | None = None, unread: int = 0
 ) -> Iterator[Warehouse]:
-    """The job's pages; `unread` messages are in the topic that the job has not seen."""
+    """Yield the job's pages; `unread` messages are in the topic that the job has not seen."""
 
     def ends(_: object) -> Offsets:
         return {"all": {"0": len(job.sent) + unread}}
@@ -39,7 +39,7 @@ def page_of(
 
 
 def block_table(job: DatabaseJob, name: str) -> Path:
-    """A file in the way of a table, so that no job can make it."""
+    """Create a file in the way of a table, so that no job can create it."""
     in_the_way = Path(job.sync.path(name)) / "schema"
     in_the_way.parent.mkdir(parents=True)
     in_the_way.symlink_to(in_the_way)

@@ -56,6 +56,6 @@ def run_page(path: Path, run: Callable[[Block], str], languages: frozenset[str])
 
 
 def _tidy(printed: str) -> str:
-    """Without blanks at the ends of lines, which no reader sees."""
+    """Return the text without blanks at the ends of lines, which no reader sees."""
     lines = [line.rstrip() for line in printed.rstrip().splitlines()]
     return "".join(f"{line}\n" for line in lines)

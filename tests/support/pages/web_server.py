@@ -34,13 +34,13 @@ class Warehouse:
         return small_table(self.path / f"{database}.db" / table, columns, ("k",), **options)
 
     def get(self, path: str, *, status: int = 200, host: str | None = None) -> str:
-        """The body of a page."""
+        """Return the body of a page."""
         with self.response(path, host) as answer:
             assert answer.status == status
             return answer.read().decode()
 
     def words(self, path: str, *, status: int = 200) -> str:
-        """A page without its tags, blanks folded."""
+        """Return a page without its tags, with folded blanks."""
         text = re.sub("<[^>]+>", " ", self.get(path, status=status))
         return re.sub(r"\s+", " ", unescape(text))
 
@@ -55,7 +55,7 @@ class Warehouse:
             connection.close()
 
     def post(self, path: str, form: Mapping[str, str], **headers: str) -> tuple[int, str]:
-        """Send a form: the status and the body of the answer."""
+        """Send a form; return the status and the body of the answer."""
         address = urlsplit(self.server)
         connection = http.client.HTTPConnection(
             address.hostname or "", address.port, timeout=2 * PATIENCE_S
@@ -70,15 +70,17 @@ class Warehouse:
 
 
 def versions(answer: http.client.HTTPResponse) -> Iterator[str]:
-    """The versions that a stream of events tells, as they come."""
+    """Yield the versions of a stream of events, as they come."""
     for line in iter(answer.readline, b""):
         if line.startswith(b"data: "):
             yield line.removeprefix(b"data: ").decode().strip()
 
 
 @contextmanager
-def served(path: Path, token: str | None = None, clock: Clock | None = None) -> Iterator[Warehouse]:
-    """The warehouse in a folder, with a server."""
+def served_warehouse(
+    path: Path, token: str | None = None, clock: Clock | None = None
+) -> Iterator[Warehouse]:
+    """Yield the warehouse in a folder, with a server."""
     site = WarehouseSite(*file_io_of(str(path)), {}, clock or SystemClock())
     with serving_pages(site, "127.0.0.1", 0, token, PATIENCE_S) as address:
         yield Warehouse(path, address)

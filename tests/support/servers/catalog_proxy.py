@@ -25,7 +25,7 @@ _PASSED_ON = ("Content-Type", "X-Iceberg-Access-Delegation")
 
 
 class CatalogProxy:
-    """Hands requests on to a catalog; close it."""
+    """A proxy that passes requests to a catalog; close it."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
@@ -65,7 +65,7 @@ class CatalogProxy:
 
 
 class Standstill(CatalogProxy):
-    """Hands requests on until one that has a method and a path's end never returns."""
+    """A proxy whose first request with a chosen method and end of its path never returns."""
 
     def __init__(self, uri: str, method: str, ending: str) -> None:
         self.is_reached = threading.Event()
@@ -95,7 +95,7 @@ class SigningKey:
     service: str
 
     def has_signed(self, request: BaseHTTPRequestHandler, body: bytes, uri: str) -> bool:
-        """Whether a request has the signature that botocore computes by this key."""
+        """Return whether a request has the signature that botocore computes by this key."""
         parts = _AUTHORIZATION.fullmatch(request.headers.get("Authorization", ""))
         if parts is None or parts.group(1, 2, 3) != (self.access_key, self.region, self.service):
             return False
@@ -130,7 +130,7 @@ class Logins:
 
 
 class GuardedCatalog(CatalogProxy):
-    """Passes on the requests that have a valid login."""
+    """A proxy that passes on the requests with a valid login."""
 
     def __init__(self, uri: str, logins: Logins) -> None:
         self.logins = logins

@@ -17,7 +17,7 @@ BUSY = 503
 
 @dataclass
 class CutAnswers:
-    """Forwards requests. The next one to a path with the `ending` is struck once.
+    """A proxy that strikes the next request to a path with the `ending` once.
 
     Attributes:
         loss: of the answer, or of the request; None: the server serves the request, and something
@@ -41,7 +41,7 @@ class CutAnswers:
 
 @contextmanager
 def cut_answers(target: str) -> Iterator[CutAnswers]:
-    """A link to the server at a URL."""
+    """Yield a link to the server at a URL."""
     link = CutAnswers("")
     parts = urlsplit(target)
 

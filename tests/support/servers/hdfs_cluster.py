@@ -40,7 +40,7 @@ _SETTINGS = {
 
 
 class HdfsCluster:
-    """One NameNode and two DataNodes; what they keep lies in a folder.
+    """One NameNode and two DataNodes, whose files lie in a folder.
 
     `start` after `kill` continues with the same data at the same port.
     """
@@ -53,15 +53,15 @@ class HdfsCluster:
 
     @property
     def root(self) -> str:
-        """``hdfs://host:port``."""
+        """The address ``hdfs://host:port``."""
         return f"hdfs://{HOST}:{self.port}"
 
     def new_folder(self) -> str:
-        """A folder that nobody else has, not made yet."""
+        """Return the path of a unique folder, which does not exist yet."""
         return f"{self.root}/test-{next(_numbers)}"
 
     def start(self) -> HdfsCluster:
-        """Start it and wait until it takes files."""
+        """Start the cluster and wait until it accepts files."""
         assert self._process is None
         details = self.folder / "details.json"
         details.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ class HdfsCluster:
         return self
 
     def kill(self) -> None:
-        """End them as a power cut would."""
+        """End the processes as a power cut would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -116,14 +116,14 @@ class HdfsCluster:
 
 @pytest.fixture(scope="session")
 def hdfs_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
-    """One for all tests."""
+    """Yield one cluster for all tests."""
     with HdfsCluster(tmp_path_factory.mktemp("hdfs")) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def hdfs(hdfs_session: HdfsCluster) -> HdfsCluster:
-    """The running one."""
+    """Return the running cluster."""
     return hdfs_session
 
 
@@ -142,7 +142,7 @@ def _class_path() -> list[Path]:
         name=f"hdfs-{match[1]}",
         coordinates=(
             MavenCoordinate("org.apache.hadoop", "hadoop-client-minicluster", match[1]),
-            MavenCoordinate(*junit, transitive=not is_old),
+            MavenCoordinate(*junit, is_transitive=not is_old),
         ),
     )
     return [*JarCache(jar_folder()).resolve(cluster), *of_spark]

@@ -22,15 +22,15 @@ class Posted:
     body: bytes
 
 
-def gunzipped(posted: Posted) -> bytes:
-    """The body, which a client may have packed."""
+def gunzipped_body(posted: Posted) -> bytes:
+    """Return the body, which a client may have packed."""
     is_gzip = posted.headers.get("Content-Encoding") == "gzip"
     return gzip.decompress(posted.body) if is_gzip else posted.body
 
 
 @dataclass
 class HttpReceiver:
-    """Statuses are answered one after another; when none is left, 200.
+    """A server that answers its statuses one after another, and then 200.
 
     Attributes:
         place: where redirects lead.

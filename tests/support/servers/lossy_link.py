@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 
 class Loss(enum.Enum):
-    """What becomes of a request: it is done and nobody hears of it, or never arrives."""
+    """The fate of a request: it is done without an answer, or it never arrives."""
 
     ANSWER = "answer"
     REQUEST = "request"
 
 
 class LossyLink:
-    """Forwards a port to another; a context."""
+    """A context that forwards a port to another."""
 
     def __init__(self, port: int) -> None:
         self._target = port

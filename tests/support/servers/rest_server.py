@@ -12,7 +12,12 @@ from pathlib import Path
 
 from tests.support.judges.line_server import LineServer
 from tests.support.judges.paimon_jars import rest_server_jars
-from tests.support.judges.paimon_jvm import JVM_OPTIONS, class_path_of_paimon, compiled, java_tool
+from tests.support.judges.paimon_jvm import (
+    JVM_OPTIONS,
+    class_path_of_paimon,
+    compiled_folder,
+    java_tool,
+)
 
 SOURCES = Path(__file__).with_name("paimon_rest")
 TOKEN = "a-token-of-the-tests"
@@ -21,7 +26,7 @@ _LATER_MS = 4_102_444_800_000  # in 2100
 
 @dataclass(frozen=True, slots=True)
 class RestWarehouse:
-    """One warehouse, behind a server of its own.
+    """One warehouse with a server of its own.
 
     Attributes:
         options: by which a catalog, ours or Paimon's, opens it.
@@ -32,7 +37,7 @@ class RestWarehouse:
     options: Mapping[str, str]
 
     def forbid(self, database: str, table: str) -> None:
-        """From here on the server answers 403 for a table."""
+        """Let the server answer 403 for a table from here on."""
         _call(
             self.server,
             {"command": "forbid", "folder": str(self.folder), "database": database, "table": table},
@@ -50,7 +55,7 @@ class RestWarehouse:
 
 
 class RestServer:
-    """Starts a JVM at once; close it.
+    """A JVM that starts at once; close it.
 
     Args:
         jars: file systems of Paimon, for instance.
@@ -58,7 +63,7 @@ class RestServer:
 
     def __init__(self, jars: Sequence[Path] = ()) -> None:
         class_path = ":".join([class_path_of_paimon(), *map(str, rest_server_jars())])
-        classes = compiled(SOURCES, class_path)
+        classes = compiled_folder(SOURCES, class_path)
         class_path = ":".join([*map(str, jars), class_path])
         self._server = LineServer(
             [java_tool("java"), *JVM_OPTIONS, "-cp", f"{classes}:{class_path}", "RestServer"]
@@ -76,7 +81,7 @@ class RestServer:
         location: str | None = None,
         store: Mapping[str, str] | None = None,
     ) -> RestWarehouse:
-        """A new warehouse; its server's configuration has these options, and a prefix.
+        """Return a new warehouse; its server's configuration has these options, and a prefix.
 
         Args:
             location: where the server keeps the tables; None: in the folder.

@@ -63,12 +63,12 @@ class S3Server:
 
     @property
     def endpoint(self) -> str:
-        """URL."""
+        """The server's URL."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def options(self) -> dict[str, str]:
-        """What a client needs."""
+        """The options that a client needs."""
         return {
             "s3.endpoint": self.endpoint,
             "s3.access-key": ACCESS_KEY,
@@ -87,7 +87,7 @@ class S3Server:
                 path.write_bytes(entry.value)
 
     def new_bucket(self) -> str:
-        """A bucket that nobody else has."""
+        """Return a bucket that nobody else has."""
         name = f"bucket-{next(_numbers)}"
         connection = HTTPConnection(HOST, self.port)
         connection.request("PUT", f"/{name}")
@@ -97,7 +97,7 @@ class S3Server:
 
     @contextmanager
     def counted(self) -> Iterator[list[tuple[str, str]]]:
-        """The requests from here to the end of the block."""
+        """Yield the requests from here to the end of the block."""
         self.requests.clear()
         self.bytes_sent = 0
         requests: list[tuple[str, str]] = []
@@ -115,7 +115,7 @@ class S3Server:
         return 400, "ExpiredToken"
 
     def wrap(self, app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-        """The application of the server."""
+        """Return the server's application with the test's checks around it."""
 
         def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
             method, query = environ["REQUEST_METHOD"], environ["QUERY_STRING"]
@@ -146,7 +146,7 @@ class S3Server:
 
 
 def _refused(method: str, status: int, code: str, start: Callable[..., Any]) -> list[bytes]:
-    """In Amazon's form; the answer to a HEAD has no text, and an answer may tell keys."""
+    """Return a refusal in Amazon's form; the answer to a HEAD has no text, others may tell keys."""
     text = (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>Refused: '
         f"{code}.</Message><AWSAccessKeyId>{ACCESS_KEY}</AWSAccessKeyId><Token-0>{SECRET_KEY}"
@@ -164,7 +164,7 @@ class _Silent(WSGIRequestHandler):
 
 @contextmanager
 def running_server() -> Iterator[S3Server]:
-    """A server of its own, as long as the block lasts."""
+    """Run a server for the time of the block."""
     server = S3Server()
     app = server.wrap(DomainDispatcherApplication(create_backend_app))
     wsgi = make_server(HOST, 0, app, threaded=True, request_handler=_Silent)
@@ -179,14 +179,14 @@ def running_server() -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def s3_session() -> Iterator[S3Server]:
-    """One server for all tests."""
+    """Yield one server for all tests."""
     with running_server() as server:
         yield server
 
 
 @pytest.fixture
 def s3(s3_session: S3Server) -> Iterator[S3Server]:
-    """The server as it should be."""
+    """Yield the server in its initial state."""
     s3_session.tokens_seen.clear()
     yield s3_session
     s3_session.ignores_conditions = False

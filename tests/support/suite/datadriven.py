@@ -46,7 +46,7 @@ class Case:
 
 
 def rewriting() -> bool:
-    """Whether ``REWRITE=1`` asks to record the actual output."""
+    """Return whether ``REWRITE=1`` asks to record the actual output."""
     return os.environ.get("REWRITE") == "1"
 
 
@@ -71,14 +71,14 @@ def run_file(path: Path, handle: Callable[[Case], str], *, rewrite: bool | None 
 
 
 def files(folder: Path) -> list[Path]:
-    """The text files of a folder, in order; for `pytest.mark.parametrize`."""
+    """Return the text files of a folder, in order; for `pytest.mark.parametrize`."""
     files = sorted(folder.glob("*.txt"))
     assert files, f"{folder} holds no *.txt"
     return files
 
 
 def parse(text: str, *, where: str = "text") -> tuple[list[Case], tuple[str, ...]]:
-    """The cases of a file, and the comment lines after the last one."""
+    """Return the cases of a file, and the comment lines after the last one."""
     lines = text.split("\n")
     cases: list[Case] = []
     comments: list[str] = []
@@ -135,7 +135,7 @@ def _ends_output(lines: list[str], index: int, *, doubled: bool) -> bool:
 
 
 def render(cases: Iterable[Case], actual: Iterable[str], trailer: tuple[str, ...] = ()) -> str:
-    """The file's text with `actual` in the place of what was expected."""
+    """Return the file's text with `actual` in the place of what was expected."""
     blocks = []
     for case, got in zip(cases, actual, strict=True):
         fence = [SEPARATOR, SEPARATOR] if "\n\n" in got else [SEPARATOR]

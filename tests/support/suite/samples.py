@@ -1,4 +1,4 @@
-"""Chooses the cases of costly tests that a short run leaves out; with ``--thorough`` all run.
+"""Chooses the cases of costly tests that a short run omits; `--thorough` runs all.
 
 Checksums order the cases. So the choice does not follow the order of the list, in which the values
 of an option alternate.

@@ -1,4 +1,4 @@
-"""How pytest-xdist shares the test files out among its processes.
+"""Distributes the test files over the processes of pytest-xdist.
 
 A file stays in one process, in the order of collection. So does a folder whose tests share what
 each process must make anew: costly servers, or the syntax trees of the modules.
@@ -17,7 +17,7 @@ _PROCESSES_MAX = 4
 
 
 class FilesAndFolders(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Files one by one, and the folders of `FOLDERS_TOGETHER` each as a whole."""
+    """A scheduler of files one by one, and of the folders of `FOLDERS_TOGETHER` as a whole."""
 
     def _split_scope(self, nodeid: str) -> str:
         for folder in FOLDERS_TOGETHER:
@@ -27,10 +27,10 @@ class FilesAndFolders(LoadFileScheduling):  # type: ignore[misc]  # xdist has no
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesAndFolders | None:
-    """The scheduler of ``--dist loadfile``."""
+    """Return the scheduler of ``--dist loadfile``."""
     return FilesAndFolders(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than there are cores: three left two cores idle for a quarter."""
+    """Return two processes more than cores: three left two cores idle for a quarter."""
     return min(_PROCESSES_MAX, (os.cpu_count() or 1) + 2)

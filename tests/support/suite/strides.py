@@ -1,4 +1,4 @@
-"""Which operations of a history a test strikes."""
+"""Chooses the operations of a history at which a test injects a fault."""
 
 from __future__ import annotations
 

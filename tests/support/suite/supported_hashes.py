@@ -23,7 +23,7 @@ PLATFORMS = (
 
 
 def hashes_of(pin: str) -> set[str]:
-    """The SHA-256 of each wheel, as 64 hexadecimal digits; platforms without one are named."""
+    """Return the SHA-256 of each wheel in hexadecimal; platforms without one are named."""
     hashes = set()
     for python, platform in product(PYTHONS, PLATFORMS):
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--report=-"]

@@ -32,7 +32,7 @@ OpenPointer = Callable[[FileStoreTable, IcebergFiles], PointedTable]
 
 
 class TableFinder(Protocol):
-    """Finds tables of Iceberg by their names, as each catalog of PyIceberg does."""
+    """A finder of Iceberg's tables by their names, as each catalog of PyIceberg is one."""
 
     def load_table(self, identifier: str, /) -> Table: ...
 
@@ -40,25 +40,25 @@ class TableFinder(Protocol):
 def catalog_table(
     folder: Path, columns: str, keys: Sequence[str], options: Mapping[str, str]
 ) -> SmallTable:
-    """A table ``orders`` in a database of its own."""
+    """Create a table ``orders`` in a database of its own."""
     database = f"shop_{uuid.uuid4().hex[:8]}"
     return small_table(folder / "wh" / f"{database}.db" / "orders", columns, keys, (), **options)
 
 
 def rows_in(catalog: TableFinder, table: SmallTable) -> pa.Table:
-    """The rows that PyIceberg reads of the table by its name."""
+    """Return the rows that PyIceberg reads of the table by its name."""
     rows: pa.Table = catalog.load_table(".".join(name_in_catalog(table.table))).scan().to_arrow()
     return rows
 
 
 def assert_same(catalog: TableFinder, table: SmallTable) -> None:
-    """PyIceberg reads by name what we read by path."""
+    """Check that PyIceberg reads by name what we read by path."""
     rows = normal_rows(rows_in(catalog, table))
     assert by_content(rows) == by_content(read_rows(table.table))
 
 
 def assert_same_after_each_epoch(catalog: TableFinder, table: SmallTable, seed: int) -> None:
-    """Random changes of a table with a key, while its old versions expire."""
+    """Check random epochs of a table with a key, while its old versions expire."""
     rng, writer = random.Random(seed), TableWriter(table.table)
     upkeep = TableMaintenance(table.table)
     changes = RandomChanges(table.table.schema, rng, key_count=200)
@@ -89,7 +89,7 @@ def silent_port() -> Iterator[int]:
 
 
 def commits_within(table: SmallTable, seconds: float) -> bool:
-    """Whether a commit of one row ends in time."""
+    """Return whether a commit of one row ends in time."""
     row = ("+I", {"id": 1})
     committing = threading.Thread(target=table.commit, args=(row,), daemon=True)
     committing.start()

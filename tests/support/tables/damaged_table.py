@@ -22,7 +22,7 @@ Entries = list[ManifestEntry]
 
 @dataclass(frozen=True)
 class Damage:
-    """Changes the latest snapshot of a table."""
+    """A damage to the latest snapshot of a table."""
 
     table: FileStoreTable
 
@@ -36,7 +36,7 @@ class Damage:
         return Path(self.table.location) / name
 
     def snapshot(self, number: int | None = None, **changes: Any) -> None:
-        """The snapshot's file says something else."""
+        """Change the content of the snapshot's file."""
         number = number or self.latest.snapshot_id
         changed = replace(self.table.snapshots.snapshot(number), **changes)
         self.path(f"snapshot/snapshot-{number}").write_bytes(encode_snapshot(changed))
@@ -46,7 +46,7 @@ class Damage:
         change: Callable[[Entries], Entries],
         describe: Callable[[ManifestFileMeta], ManifestFileMeta] = lambda meta: meta,
     ) -> None:
-        """The latest snapshot has other changes; counts are made to fit."""
+        """Give the latest snapshot other changes, and counts that fit."""
         before = FileStoreScan(self.table).delta(self.latest)
         after = change(before)
         name, size = self._written(after, describe)
@@ -62,7 +62,7 @@ class Damage:
         )
 
     def changelog(self, change: Callable[[Entries], Entries]) -> None:
-        """The latest snapshot has other changelog files."""
+        """Give the latest snapshot other changelog files."""
         after = change(FileStoreScan(self.table).changelog(self.latest))
         name, size = self._written(after, lambda meta: meta)
         rows = sum(entry.file.row_count for entry in after)
@@ -73,7 +73,7 @@ class Damage:
         )
 
     def index(self, entries: Sequence[IndexManifestEntry]) -> None:
-        """The latest snapshot has these index files."""
+        """Give the latest snapshot these index files."""
         self.snapshot(index_manifest=self.table.manifests.write_index_manifest(entries))
 
     def file_of(self, entry: ManifestEntry) -> Path:
@@ -82,7 +82,7 @@ class Damage:
     def rewritten(
         self, entry: ManifestEntry, change: Callable[[pa.Table], pa.Table]
     ) -> ManifestEntry:
-        """Other rows in the file; the entry knows its size."""
+        """Return the entry of a file that has other rows; the entry has the file's size."""
         path = self.file_of(entry)
         pq.write_table(change(pq.read_table(path)), path, store_schema=False)
         return replace(entry, file=replace(entry.file, file_size=path.stat().st_size))
@@ -95,7 +95,7 @@ class Damage:
 
 
 def set_value(rows: pa.Table, column: str, value: Any, row: int = 0) -> pa.Table:
-    """One value of a column is another one."""
+    """Replace one value of a column."""
     values = rows.column(column).to_pylist()
     values[row] = value
     place = rows.schema.get_field_index(column)

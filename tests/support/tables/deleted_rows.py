@@ -18,7 +18,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def delete_some(table: FileStoreTable, rng: random.Random) -> set[int]:
-    """One DELETE on top of the latest snapshot; the keys, none when another was faster."""
+    """Commit one DELETE on the latest snapshot; return the keys, or none after a lost race."""
     try:
         planned = planned_delete(table, rng)
     except Exception:  # the file is gone meanwhile
@@ -32,7 +32,7 @@ def delete_some(table: FileStoreTable, rng: random.Random) -> set[int]:
 def planned_delete(
     table: FileStoreTable, rng: random.Random
 ) -> tuple[Snapshot, dict[str, Any]] | None:
-    """The snapshot that deletes one row of the latest one, and the row; its files are written.
+    """Write the files of a snapshot that deletes one row; return the snapshot and the row.
 
     None where there is no row, or the one that was picked is deleted already.
     """

@@ -9,7 +9,7 @@ from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 
 
 def expire(table: FileStoreTable, **config: int) -> int:
-    """Expire snapshots and long-lived changelogs; how many versions went."""
+    """Expire snapshots and long-lived changelogs; return how many versions."""
     chosen = expire_config(table.options, **config)
     snapshots, changelogs = ExpireSnapshots(table), ExpireChangelogs(table)
     plan = snapshots.plan(chosen)

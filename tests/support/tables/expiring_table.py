@@ -1,4 +1,4 @@
-"""What must lie on disk of a table whose old versions expire, and what its versions hold.
+"""Lists what expiry must keep of a table: the files on disk, and the rows of each version.
 
 This module has the rules once more, from the files' point of view and by brute force: a file stays
 if some version that is left names it. It calls no code of the expiry.
@@ -25,20 +25,20 @@ _KINDS = ("data-*", "changelog-*.parquet", "manifest-*", "index-*", "stat-*")
 
 
 def files_on_disk(table: FileStoreTable) -> set[str]:
-    """All files of data and metadata; not those of snapshots, schemas, tags and consumers."""
+    """Return all files of data and metadata but snapshots, schemas, tags and consumers."""
     root = Path(table.location)
     return {path.name for kind in _KINDS for path in root.rglob(kind)}
 
 
 def branches_of(table: FileStoreTable) -> list[FileStoreTable]:
-    """The main branch and the others, as tables."""
+    """Return the main branch and the others, as tables."""
     folders = sorted(Path(table.location, "branch").glob("branch-*"))
     names = [folder.name.removeprefix("branch-") for folder in folders]
     return [replace(table, branch=name) for name in ("", *names)]
 
 
 def files_that_are_named(table: FileStoreTable) -> set[str]:
-    """By a snapshot, a tag or a long-lived changelog of a branch."""
+    """Return the files that a snapshot, tag or long-lived changelog of a branch names."""
     return set().union(*map(_files_of_branch, branches_of(table)))
 
 
@@ -113,13 +113,13 @@ def _data_names(entries: Iterable[ManifestEntry]) -> set[str]:
 
 
 def rows_of(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
-    """A version's rows in an order of their own."""
+    """Return a version's rows in an order of their own."""
     read = MergeRead(table)
     return by_content(normal_rows(pa.Table.from_batches(read.read(snapshot), schema=read.schema)))
 
 
 def changes_of_all(table: FileStoreTable) -> dict[int, list[str]]:
-    """The changes of each snapshot and long-lived changelog that is left; those without are out."""
+    """Return the changes of each snapshot and long-lived changelog that has any."""
     first = min([*table.changelogs.ids(), *table.snapshots.ids()], default=1)
     by_snapshot: dict[int, list[str]] = {}
     for batch in PaimonTable(table).changelog(snapshot=first):
@@ -129,13 +129,13 @@ def changes_of_all(table: FileStoreTable) -> dict[int, list[str]]:
 
 
 def versions(table: FileStoreTable) -> dict[str, Snapshot]:
-    """All that can be read now, by name."""
+    """Return all versions that can be read now, by name."""
     snapshots = {str(n): table.snapshots.snapshot(n) for n in table.snapshots.ids()}
     return snapshots | {tag.name: tag.snapshot for tag in table.tags.tags()}
 
 
 def give_tag(table: FileStoreTable, name: str, snapshot_id: int) -> None:
-    """Paimon's tag without a time to live is a copy of the snapshot's file."""
+    """Create a tag as Paimon does without a time to live: a copy of the snapshot's file."""
     data = Path(table.version_root, "snapshot", f"snapshot-{snapshot_id}").read_bytes()
     tag = Path(table.version_root, "tag", f"tag-{name}")
     tag.parent.mkdir(exist_ok=True)
@@ -143,7 +143,7 @@ def give_tag(table: FileStoreTable, name: str, snapshot_id: int) -> None:
 
 
 def make_branch(table: FileStoreTable, name: str, snapshot_id: int) -> None:
-    """As Paimon makes a branch of a snapshot: copies of its file and of the schema's."""
+    """Make a branch of a snapshot as Paimon does: copy its file and the schema's."""
     root = Path(table.location)
     branch = root / "branch" / f"branch-{name}"
     for kind, number in (("snapshot", snapshot_id), ("schema", table.schema.schema_id)):

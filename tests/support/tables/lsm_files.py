@@ -26,7 +26,7 @@ INT_KEY = (parse_columns("k INT NOT NULL").fields[0].data_type,)
 
 
 def a_layout(columns: str, *keys: str, **settings: Any) -> KeyValueLayout:
-    """The layout of a table with such columns: `a_layout("k INT NOT NULL, v STRING", "k")`."""
+    """Return a table's layout: `a_layout("k INT NOT NULL, v STRING", "k")`."""
     return KeyValueLayout(
         schema=pa.schema(
             [
@@ -45,7 +45,7 @@ int_key_of = key_order(INT_KEY)
 
 
 def a_file(name: str = "f", **fields: Any) -> DataFileMeta:
-    """Metadata of a file of a table whose key is one INT; `keys=(1, 9)` are its ends."""
+    """Return the metadata of a file of a table whose key is one INT; `keys=(1, 9)` are its ends."""
     first, last = fields.pop("keys", (1, 9))
     number = fields.pop("sequence", 0)
     defaults: dict[str, Any] = {
@@ -142,13 +142,13 @@ class MemoryFiles:
         return serialize_arrow_row(columns, self.key_types, index)
 
     def rows_of(self, files: Sequence[DataFileMeta]) -> list[dict[str, Any]]:
-        """All rows of files, one file after the other."""
+        """Return all rows of files, one file after the other."""
         return [row for file in files for row in self.stored[file.file_name].to_pylist()]
 
 
 @dataclass
 class MemoryFileWriter:
-    """Rows become files when the writer is closed."""
+    """A writer whose rows become files when it is closed."""
 
     files: MemoryFiles
     level: int
@@ -172,9 +172,9 @@ class MemoryFileWriter:
     def close(self) -> tuple[DataFileMeta, ...]:
         self._end()
         rows = pa.Table.from_batches(self.gathered, self.files.layout.schema)
-        limit = self.files.rows_per_file if self.unique_keys else max(1, rows.num_rows)
-        for start in range(0, rows.num_rows, limit):
-            part = rows.slice(start, limit).combine_chunks().to_batches()[0]
+        rows_max = self.files.rows_per_file if self.unique_keys else max(1, rows.num_rows)
+        for start in range(0, rows.num_rows, rows_max):
+            part = rows.slice(start, rows_max).combine_chunks().to_batches()[0]
             self.files.file_count += 1
             name = f"{'data' if self.unique_keys else 'changelog'}-{self.files.file_count}"
             self.done.append(self.files.store(name, part, self.level, self.file_source))

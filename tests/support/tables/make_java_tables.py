@@ -37,7 +37,7 @@ SCALAR_COLUMNS = [
 
 
 def scalar_row(dt: str, number: int) -> Row:
-    """A row whose values all depend on `number`; every third has nulls but for its key."""
+    """Return a row whose values all depend on `number`; every third has nulls but for its key."""
     if number % 3 == 2:
         return {"dt": dt, "id": number} | {name: None for name, _ in SCALAR_COLUMNS[2:]}
     sign = -1 if number % 2 else 1
@@ -62,7 +62,7 @@ def scalar_row(dt: str, number: int) -> Row:
 
 
 class TableMaker:
-    """Writes one table by commits, and keeps what it must hold by then."""
+    """A writer of one table by commits, with the rows that the table must hold by then."""
 
     def __init__(self, java: PaimonJava, name: str, columns: Sequence[tuple[str, str]],
                  primary_keys: Sequence[str], **create: Any) -> None:  # fmt: skip
@@ -74,7 +74,7 @@ class TableMaker:
         java.create(self.path, columns, primary_keys=primary_keys, **create)
 
     def commit(self, *changes: RowOfKind) -> None:
-        """A commit that stays in level 0."""
+        """Make a commit that stays in level 0."""
         self._identifier += 1
         snapshot = self._java.write(
             self.path, changes, identifier=self._identifier, options=LEVEL_0_ONLY
@@ -100,7 +100,7 @@ class TableMaker:
 
 
 def make_scalars(java: PaimonJava) -> None:
-    """Every scalar type; two partitions of two buckets; compacted files, level-0 files, deletes."""
+    """Make every scalar type in two partitions of two buckets; compacted and level-0 files."""
     table = TableMaker(
         java, "scalars", SCALAR_COLUMNS, ["dt", "id"], partition_keys=["dt"], options={"bucket": 2}
     )
@@ -116,7 +116,7 @@ def make_scalars(java: PaimonJava) -> None:
 
 
 def make_composite_key(java: PaimonJava) -> None:
-    """Keys of strings that are empty, long, share prefixes, or lie outside ASCII."""
+    """Make keys of strings that are empty, long, share prefixes, or lie outside ASCII."""
     columns = [("country", "STRING NOT NULL"), ("code", "STRING NOT NULL"), ("value", "INT")]
     table = TableMaker(java, "composite_key", columns, ["country", "code"], options={"bucket": 2})
     keys = ["", "a", "ab", "a" * 7, "a" * 8, "b" * 40, "Ä", "日本", "😀", "\uffee"]
@@ -129,7 +129,7 @@ def make_composite_key(java: PaimonJava) -> None:
 
 
 def make_changelog_input(java: PaimonJava) -> None:
-    """changelog-producer = input: each kind, several changes of a key in one commit."""
+    """Make a table with changelog-producer = input: several changes of a key in one commit."""
     columns = [("k", "INT NOT NULL"), ("v", "STRING")]
     options = {"bucket": 1, "changelog-producer": "input"}
     table = TableMaker(java, "changelog_input", columns, ["k"], options=options)

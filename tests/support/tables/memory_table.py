@@ -1,4 +1,4 @@
-"""A small table with a primary key in memory, and the same one again for each try of a test."""
+"""A small table with a primary key in memory, and a copy of it for each try of a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.tables.small_table import TIME_MS, SteppingClock
 
 
 def memory_table(options: Mapping[str, str]) -> FileStoreTable:
-    """A new table of ``k INT, v STRING`` with the key ``k``."""
+    """Create a table of ``k INT, v STRING`` with the key ``k``."""
     schema = new_table_schema(
         columns=parse_columns("k INT, v STRING"), primary_keys=("k",), partition_keys=(),
         options=dict(options), time_ms=TIME_MS,
@@ -25,7 +25,7 @@ def memory_table(options: Mapping[str, str]) -> FileStoreTable:
 
 
 def copy_of(table: FileStoreTable) -> FileStoreTable:
-    """The table as it is, to be changed without it."""
+    """Return a copy of the table, which changes without it."""
     files = table.file_io
     assert isinstance(files, MemoryFileIO)
     return replace(table, file_io=files.after_crash(surviving=lambda _, size: size))

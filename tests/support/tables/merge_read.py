@@ -16,7 +16,7 @@ from stream_app.table.read.split_scan import SplitScan
 
 @dataclass(frozen=True, slots=True)
 class MergeRead:
-    """Reads columns of a table; the attributes are those of `SplitRead`."""
+    """A reader of a table's columns, with the attributes of `SplitRead`."""
 
     table: FileStoreTable
     columns: tuple[str, ...] | None = None
@@ -31,7 +31,7 @@ class MergeRead:
         return self._split_read().selection.schema
 
     def read(self, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:
-        """The rows of a snapshot, bucket by bucket; none without a snapshot.
+        """Yield the rows of a snapshot, bucket by bucket; none without a snapshot.
 
         Raises:
             CorruptFileError: a file cannot be read.

@@ -159,7 +159,7 @@ def small_table(
     partition_keys: Sequence[str] = (),
     **options: Any,
 ) -> SmallTable:
-    """A new table; options with _ for - and __ for a dot."""
+    """Create a table; option names have _ for - and __ for a dot."""
     texts = {
         key.replace("__", ".").replace("_", "-"): str(value).lower()
         for key, value in options.items()

@@ -136,12 +136,12 @@ def _check_files(table: FileStoreTable, snapshot: Snapshot) -> None:
 
 
 def files_on_disk(table: FileStoreTable, prefix: str) -> set[str]:
-    """Names of all files below the table that begin so."""
+    """Return the names of all files below the table that begin so."""
     return {path.name for path in Path(table.location).rglob(f"{prefix}*")}
 
 
 def files_that_snapshots_name(table: FileStoreTable) -> set[str]:
-    """Data and changelog files of all snapshots, also those that later ones replaced."""
+    """Return the data and changelog files of all snapshots, also those that later ones replaced."""
     scan = FileStoreScan(table)
     return {
         entry.file.file_name

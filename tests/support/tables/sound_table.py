@@ -8,12 +8,12 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def findings_of(table: FileStoreTable, *, quick: bool = False) -> list[Finding]:
-    """All findings."""
+    """Return all findings of a check."""
     return list(_check(table, quick=quick).findings())
 
 
 def kinds_in(table: FileStoreTable, *, quick: bool = False) -> set[FindingKind]:
-    """What is wrong, by kind; each finding tells how to fix it.
+    """Return the kinds of the findings, each of which tells how to fix it.
 
     Nothing is wrong with rows that wait for a compaction.
     """
@@ -23,7 +23,7 @@ def kinds_in(table: FileStoreTable, *, quick: bool = False) -> set[FindingKind]:
 
 
 def sound_report(table: FileStoreTable) -> CheckReport:
-    """What was looked at in a table in which nothing is wrong; rows may wait for a compaction."""
+    """Return what a check without findings looked at; rows may wait for a compaction."""
     check = _check(table, quick=False)
     assert [
         finding for finding in check.findings() if finding.kind is not FindingKind.WAITING_ROWS
@@ -32,7 +32,7 @@ def sound_report(table: FileStoreTable) -> CheckReport:
 
 
 def unchecked_rows(table: FileStoreTable) -> str:
-    """Why the rows of a table were not checked, whose metadata is sound."""
+    """Return why `check` did not check the rows of a table whose metadata is sound."""
     [finding] = _check(table, quick=False).findings()
     assert finding.kind is FindingKind.NOT_COMPARED
     return finding.problem

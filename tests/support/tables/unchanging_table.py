@@ -1,4 +1,4 @@
-"""A table with some versions, and what they hold: for actors that stop beside each other."""
+"""A table with some versions and their rows, for actors that run beside each other."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Story:
     rows: dict[str, list[str]]
 
     def again(self) -> FileStoreTable:
-        """The table as it was, to be changed."""
+        """Return a copy of the table as it was, to be changed."""
         return copy_of(self.table)
 
 
 def versioned_table(**options: str) -> FileStoreTable:
-    """In memory, with four epochs and their compactions."""
+    """Create a table in memory, with four epochs and their compactions."""
     table = memory_table({**_OPTIONS, **{k.replace("_", "-"): v for k, v in options.items()}})
     writer = TableWriter(table)
     changes = RandomChanges(table.schema, random.Random(3), key_count=6)
@@ -50,6 +50,6 @@ def story_of(table: FileStoreTable) -> Story:
 
 
 def expire_to(table: FileStoreTable, keep: int = 2) -> None:
-    """All but the latest versions."""
+    """Expire all but the latest versions."""
     expiry = ExpireSnapshots(table)
     expiry.execute(expiry.plan(expire_config(table.options, num_max=keep, num_min=keep)))

@@ -1,4 +1,4 @@
-"""A topic with the table that a job made of it, for the verbs that read both."""
+"""A topic and the table that a job made of it, for the verbs that read both."""
 
 from __future__ import annotations
 

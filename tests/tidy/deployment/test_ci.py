@@ -72,7 +72,7 @@ def test_all_versions_of_python_are_tried_the_oldest_first() -> None:
 
 def test_the_pinned_spark_is_tried_with_each_python_and_so_is_each_supported_one() -> None:
     [pinned] = re.findall(r"^pyspark==(\S+)", text_of("conf/requirements.lock"), re.MULTILINE)
-    [(least, limit)] = re.findall(rf"pyspark>=({VERSION})\S*,<({VERSION})", str(PROJECT))
+    [(least, end)] = re.findall(rf"pyspark>=({VERSION})\S*,<({VERSION})", str(PROJECT))
     sparks = {
         version
         for job in jobs().values()
@@ -80,4 +80,4 @@ def test_the_pinned_spark_is_tried_with_each_python_and_so_is_each_supported_one
     }
     assert pinned in sparks
     assert {minor_of(version) for version in sparks} == set(SUPPORTED)
-    assert all(least <= minor_of(version) < limit for version in sparks)
+    assert all(least <= minor_of(version) < end for version in sparks)

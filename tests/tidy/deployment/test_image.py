@@ -29,16 +29,16 @@ DOCKERFILE = (DOCKER / "Dockerfile").read_text()
 LAST_STAGE = DOCKERFILE.rpartition("\nFROM ")[2]
 
 
-def copied() -> set[str]:
+def copied_paths() -> set[str]:
     """Return the paths that the Dockerfile copies from the repository."""
     lines = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, flags=re.MULTILINE)
     return {path for line in lines for path in line.split()}
 
 
 def test_the_image_gets_what_exists_and_what_the_context_holds() -> None:
-    assert [path for path in copied() if not (ROOT / path).exists()] == []
+    assert [path for path in copied_paths() if not (ROOT / path).exists()] == []
     context = (DOCKER / "Dockerfile.dockerignore").read_text().splitlines()
-    assert {line[1:] for line in context if line.startswith("!")} == copied()
+    assert {line[1:] for line in context if line.startswith("!")} == copied_paths()
     for name in ("job.sh", "entrypoint.sh"):
         assert os.access(DOCKER / name, os.X_OK)
 

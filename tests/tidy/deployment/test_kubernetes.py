@@ -46,7 +46,7 @@ def stamp() -> str:
     return f"# Of the chart {hashlib.sha256(text).hexdigest()}\n"
 
 
-def rendered(name: str) -> str:
+def rendered_chart(name: str) -> str:
     values = RENDERED / f"{name}.values.yaml"
     more = ["-f", str(values)] if values.is_file() else []
     result = subprocess.run(
@@ -60,7 +60,7 @@ def rendered(name: str) -> str:
 def release(request: pytest.FixtureRequest) -> dict[str, Object]:
     path = RENDERED / f"{request.param}.yaml"
     if rewriting():
-        path.write_text(rendered(request.param))
+        path.write_text(rendered_chart(request.param))
     text = path.read_text()
     assert text.startswith(stamp()), "the chart has changed: REWRITE=1, where there is Helm"
     return documents(text)
@@ -72,7 +72,9 @@ def test_helm_makes_what_the_tests_look_at() -> None:
     subprocess.run(["helm", "lint", "--strict", CHART], check=True)
     for name in ("defaults", "everything"):
         checked_in = (RENDERED / f"{name}.yaml").read_text()
-        assert list(yaml.safe_load_all(rendered(name))) == list(yaml.safe_load_all(checked_in))
+        assert list(yaml.safe_load_all(rendered_chart(name))) == list(
+            yaml.safe_load_all(checked_in)
+        )
     wrong = ["helm", "template", str(CHART), "--kube-version", KUBERNETES, "--set", "replicas=2"]
     refused = subprocess.run(wrong, check=False, capture_output=True, text=True)
     assert refused.returncode != 0
@@ -136,11 +138,11 @@ def test_the_product_takes_the_charts_configuration(
 ) -> None:
     [container] = release["StatefulSet"]["spec"]["template"]["spec"]["containers"]
     environ = {variable["name"]: variable.get("value", "x") for variable in container["env"]}
-    config = loaded(release["ConfigMap"], tmp_path, environ)
+    config = loaded_config(release["ConfigMap"], tmp_path, environ)
     assert config.stream.metrics_port == 9400
 
 
-def loaded(config_map: Object, folder: Path, environ: Mapping[str, str]) -> Any:
+def loaded_config(config_map: Object, folder: Path, environ: Mapping[str, str]) -> Any:
     [(name, text)] = config_map["data"].items()
     (folder / name).write_text(text)
     return load_config(folder / name, [], environ)
@@ -152,7 +154,7 @@ APPLICATION = SPARK["SparkApplication"]["spec"]
 
 def test_the_product_takes_the_applications_configuration(tmp_path: Path) -> None:
     environ = {variable["name"]: "x" for variable in APPLICATION["driver"]["env"]}
-    config = loaded(SPARK["ConfigMap"], tmp_path, environ)
+    config = loaded_config(SPARK["ConfigMap"], tmp_path, environ)
     [port] = APPLICATION["driver"]["ports"]
     assert config.stream.metrics_port == port["containerPort"]
     assert "spark" not in tomllib.loads(next(iter(SPARK["ConfigMap"]["data"].values())))

@@ -9,6 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.tidy.names.names_of_a_module import (
+    fields,
+    imported_names,
+    other_names,
+    public_definitions,
+    type_aliases,
+    values,
+)
 from tests.tidy.project_files import assignments, modules, nodes_of, tree_of
 
 EMPTY = frozenset(
@@ -21,7 +29,7 @@ EMPTY = frozenset(
 """They say how a value came about, not what it is: `files`, `row`, `schema` say that."""
 
 EMPTY_STORED = {"stream_app/table": frozenset({"failed"})}
-"""Fields of a storey whose names are keys of files: `CompactionMetrics.failed`."""
+"""Fields of a package whose names are keys of files: `CompactionMetrics.failed`."""
 
 NOUNS_IN_ED = frozenset({"feed", "need", "seed", "speed"})
 """Words that end like a participle."""
@@ -76,7 +84,7 @@ NUMBER_WORDS = frozenset({"max", "min", "num", "total"})
 _NAMED_WELL = ("stream_app", "bench", "docker", "tests")
 
 
-def _storey(module: str) -> str:
+def _package(module: str) -> str:
     return "/".join(module.split("/")[:2])
 
 
@@ -134,15 +142,15 @@ def test_parts_of_names_are_not_empty() -> None:
     assert names == set(), "name it by what it is"
 
 
-@pytest.mark.parametrize("storey", sorted({_storey(name) for name in modules(*_NAMED_WELL)}))
-def test_values_have_no_empty_names(storey: str) -> None:
+@pytest.mark.parametrize("package", sorted({_package(name) for name in modules(*_NAMED_WELL)}))
+def test_values_have_no_empty_names(package: str) -> None:
     names = Counter(
         name
         for module in modules(*_NAMED_WELL)
-        if _storey(module) == storey
+        if _package(module) == package
         for name in values(tree_of(module))
     )
-    empty = (EMPTY | VERBS) - EMPTY_STORED.get(storey, frozenset())
+    empty = (EMPTY | VERBS) - EMPTY_STORED.get(package, frozenset())
     assert not empty & names.keys(), "name the value by what it is, such as files or row"
 
 
@@ -308,80 +316,3 @@ def annotated_names(tree: ast.Module) -> Iterator[tuple[str, str, ast.expr | Non
 def test_values_are_seen() -> None:
     tree = ast.parse("def f(a, *, each): found = [told for told in a]\nfor b, each in c: pass")
     assert Counter(values(tree)) == Counter(["a", "each", "found", "told", "b", "each"])
-
-
-def values(tree: ast.Module) -> Iterator[str]:
-    """Names that values get: by assignments, loops, arguments and patterns."""
-    for node in nodes_of(tree):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()):
-                yield name
-            case ast.arg(arg=name) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield name
-
-
-def fields(tree: ast.Module) -> Iterator[str]:
-    """Names of the fields that classes declare."""
-    for node in nodes_of(tree):
-        match node:
-            case ast.ClassDef(body=body):
-                for item in body:
-                    match item:
-                        case ast.AnnAssign(target=ast.Name(id=name)):
-                            yield name
-
-
-def other_names(tree: ast.Module) -> Iterator[str]:
-    """Names of functions, and of attributes that get values."""
-    for node in nodes_of(tree):
-        match node:
-            case ast.Attribute(attr=name, ctx=ast.Store()):
-                yield name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield name
-
-
-def public_definitions(tree: ast.Module) -> Iterator[str]:
-    """Names of a module's functions and constants; no aliases of types, and no classes."""
-    for node in tree.body:
-        match node:
-            case ast.FunctionDef(name=name):
-                names = [name]
-            case ast.Assign(targets=targets):
-                names = [target.id for target in targets if isinstance(target, ast.Name)]
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                names = [name]
-            case _:
-                continue
-        for name in names:
-            is_type = name[:1].isupper() and not name.isupper()
-            if not name.startswith("_") and not is_type:
-                yield name
-
-
-def imported_names(tree: ast.Module) -> Iterator[str]:
-    """Names that a module imports from the product's modules."""
-    for node in nodes_of(tree):
-        match node:
-            case ast.ImportFrom(module=str(module), names=aliases):
-                if module.startswith("stream_app"):
-                    yield from (alias.name for alias in aliases)
-
-
-def type_aliases(tree: ast.Module) -> Iterator[str]:
-    """Names of a module's aliases of types, without a leading underscore."""
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if not _is_type_var(value):
-                pass
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
-                pass
-            case _:
-                continue
-        name = name.lstrip("_")
-        if name[:1].isupper() and not name.isupper():
-            yield name
-
-
-def _is_type_var(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")

@@ -1,4 +1,4 @@
-"""The text of a thing is not named as the thing."""
+"""The name of a text says that it is one: `files_text`, never `files`."""
 
 from __future__ import annotations
 

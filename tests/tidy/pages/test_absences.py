@@ -48,11 +48,11 @@ READ_ONE_BY_ONE = {
 }
 
 
-def dotted(name: str) -> str:
+def dotted_name(name: str) -> str:
     return name.removeprefix("stream_app/").removesuffix(".py").replace("/", ".")
 
 
-def listed(text: str) -> set[str]:
+def listed_modules(text: str) -> set[str]:
     """Modules that a part of the page names."""
     return {name for name in re.findall(r"`([\w.]+)`", text) if name not in ("app", "clock.Clock")}
 
@@ -77,15 +77,15 @@ def test_snapshots_are_published_by_one_module_and_restored_by_two_others() -> N
     ):
         pattern = rf"{call}\("
         callers = [
-            dotted(name) for name in modules("stream_app") if re.search(pattern, text_of(name))
+            dotted_name(name) for name in modules("stream_app") if re.search(pattern, text_of(name))
         ]
         assert len(callers) == count
-        assert set(callers) <= set(listed(bullet("Only")))
+        assert set(callers) <= set(listed_modules(bullet("Only")))
 
 
 def test_paths_inside_a_table_are_built_in_filestore() -> None:
     builders = {
-        dotted(name)
+        dotted_name(name)
         for name in BELOW_APP
         if not name.startswith(
             (
@@ -97,7 +97,7 @@ def test_paths_inside_a_table_are_built_in_filestore() -> None:
         )
         if any(names_a_folder(node) for node in nodes_of(tree_of(name)))
     }
-    assert builders == listed(bullet("Paths")) - {"filestore"}
+    assert builders == listed_modules(bullet("Paths")) - {"filestore"}
 
 
 def names_a_folder(node: ast.AST) -> bool:
@@ -116,15 +116,15 @@ def names_a_folder(node: ast.AST) -> bool:
 def test_rows_are_not_python_objects_on_their_way() -> None:
     ways = ("kafka/", "mergetree/", "filestore/data/", "spark/jobs/")
     assert {
-        dotted(name)
+        dotted_name(name)
         for name in modules("stream_app")
         if name.removeprefix("stream_app/").startswith(ways) and calls(tree_of(name), "to_pylist")
     } == set(READ_ONE_BY_ONE)
 
 
 def test_time_goes_through_the_clock() -> None:
-    users = {dotted(name) for name in BELOW_APP if uses_time(tree_of(name))}
-    assert users - {"clock"} == listed(bullet("Below `app`, time"))
+    users = {dotted_name(name) for name in BELOW_APP if uses_time(tree_of(name))}
+    assert users - {"clock"} == listed_modules(bullet("Below `app`, time"))
 
 
 def uses_time(tree: ast.Module) -> bool:
@@ -161,13 +161,13 @@ def test_waiting_is_seen(code: str, is_seen: bool) -> None:
 
 def test_fresh_names_alone_are_random() -> None:
     drawing = re.compile(r"\b(import|from) (random|secrets)\b|\burandom\(|np\.random|uuid1\(")
-    assert [dotted(name) for name in BELOW_APP if drawing.search(text_of(name))] == []
+    assert [dotted_name(name) for name in BELOW_APP if drawing.search(text_of(name))] == []
     assert "uuid4" in bullet("Below `app` nothing is random")
 
 
 def test_modules_have_no_state_but_what_the_page_lists() -> None:
     table = PAGE.split("| --- | --- | --- |")[1].split("\n\n")[0]
-    stateful = {dotted(name) for name in modules("stream_app") if any(state(tree_of(name)))}
+    stateful = {dotted_name(name) for name in modules("stream_app") if any(state(tree_of(name)))}
     assert stateful - PURE == {re.split(r"`", line)[1] for line in table.strip().splitlines()}
 
 
@@ -191,5 +191,5 @@ def state(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def test_what_outlives_a_task_on_disk_is_listed() -> None:
-    keeping = {dotted(name) for name in BELOW_APP if "import kept_folder" in text_of(name)}
-    assert keeping == listed(bullet("On an executor's disk"))
+    keeping = {dotted_name(name) for name in BELOW_APP if "import kept_folder" in text_of(name)}
+    assert keeping == listed_modules(bullet("On an executor's disk"))

@@ -24,7 +24,7 @@ CITING = [
 ]
 
 
-def _dotted(name: str) -> str:
+def _dotted_name(name: str) -> str:
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
@@ -35,9 +35,9 @@ def _importers() -> Mapping[str, set[str]]:
     for name in modules("stream_app"):
         for node in nodes_of(tree_of(name)):
             if isinstance(node, ast.ImportFrom) and node.module is not None:
-                importers[node.module].add(_dotted(name))
+                importers[node.module].add(_dotted_name(name))
                 for alias in node.names:
-                    importers[f"{node.module}.{alias.name}"].add(_dotted(name))
+                    importers[f"{node.module}.{alias.name}"].add(_dotted_name(name))
     return importers
 
 
@@ -49,7 +49,7 @@ def _named_callers(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", CITING)
 def test_the_caller_imports_what_it_calls(name: str) -> None:
-    importers = {f".{importer}." for importer in _importers()[_dotted(name)]}
+    importers = {f".{importer}." for importer in _importers()[_dotted_name(name)]}
     for caller in _named_callers(name):
         part = f".{caller.replace('/', '.').strip('.')}."
         assert any(part in importer for importer in importers), (caller, sorted(importers))

@@ -40,7 +40,9 @@ def test_the_figures_are_those_of_the_simulation(page: str, seed: int) -> None:
     text = text_of(page)
     rows = rows_of(text)
     assert len(rows) >= 9
-    simulations = {row: simulated(row) for row in (rows if rewriting() else rows[seed % 12 :: 12])}
+    simulations = {
+        row: simulated_row(row) for row in (rows if rewriting() else rows[seed % 12 :: 12])
+    }
     if rewriting():
         for row, figures in simulations.items():
             text = text.replace(row + "\n", figures + "\n")
@@ -51,7 +53,7 @@ def test_the_figures_are_those_of_the_simulation(page: str, seed: int) -> None:
     )
 
 
-def simulated(row: str) -> str:
+def simulated_row(row: str) -> str:
     load, settings = (cell.strip() for cell in row.split("|")[1:3])
     options = dict(re.findall(r"`([^`]+)` = ([^,]+)", settings))
     assert bool(options) != (settings == "defaults"), settings

@@ -41,7 +41,7 @@ _IMPORT = re.compile(r"^from .*? import (\([^)]*\)|.*)$", re.MULTILINE)
 _LOADED = re.compile(r'<(?:script|link(?! rel="canonical"))[^>]+(?:src|href)="(https?:[^"]+)"')
 
 
-def fenced(name: str, language: str) -> list[str]:
+def fenced_texts(name: str, language: str) -> list[str]:
     return [text for tag, text in _FENCE.findall(text_of(name)) if tag == language]
 
 
@@ -119,7 +119,9 @@ def _name_of(path: Path) -> str:
 @pytest.mark.parametrize("name", PAGES)
 def test_configurations_in_the_text_are_right(name: str, tmp_path: Path) -> None:
     """A whole configuration loads; a part of one is right in the place of the example's."""
-    problems = [problem for text in fenced(name, "toml") if (problem := _problem(text, tmp_path))]
+    problems = [
+        problem for text in fenced_texts(name, "toml") if (problem := _problem(text, tmp_path))
+    ]
     assert problems == []
 
 

@@ -1,4 +1,4 @@
-"""Pages that help: each message that they quote is one of the code, each option is one of ours."""
+"""Pages that help quote messages and name options that the code has."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from stream_app.cdc.source_types.connect import connect_type
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
 from stream_app.model.schema.data_type import DataType
-from stream_app.model.source.mapping_options import MEANINGS, NO_MAPPING_OPTIONS, MappingMode
+from stream_app.model.source.mapping_options import MEANINGS, NO_MAPPING_OPTIONS, MappingOption
 from tests.tidy.project_files import text_of
 
 PAGE = "docs/setup/schemas.md"
@@ -52,7 +52,7 @@ def test_types_are_mapped_as_the_page_says(heading: str, type_of: object) -> Non
 
 def test_the_page_has_every_option_of_the_mapping() -> None:
     assert list(rows_under("Options of the mapping")) == [
-        [f"`{mode.value}`", MEANINGS[mode]] for mode in MappingMode
+        [f"`{option.value}`", MEANINGS[option]] for option in MappingOption
     ]
 
 

@@ -1,4 +1,4 @@
-"""``catalogs.toml``, and tables by CATALOG.DATABASE.TABLE."""
+"""``catalogs.toml`` declares catalogs, and CATALOG.DATABASE.TABLE names their tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client of a Hive metastore: structs, addresses, settings, and servers that do not answer."""
+"""The client of a Hive metastore handles structs, addresses, settings and silent servers."""
 
 from __future__ import annotations
 

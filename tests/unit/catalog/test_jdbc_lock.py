@@ -1,4 +1,4 @@
-"""Locks in a JDBC catalog: one holder, waits, and locks of dead processes."""
+"""A lock in a JDBC catalog has one holder; others wait, and break locks of dead processes."""
 
 from __future__ import annotations
 

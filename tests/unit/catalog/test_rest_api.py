@@ -1,4 +1,4 @@
-"""Answers of a REST catalog's server, by their status."""
+"""The REST catalog's client reacts to each status of an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole batches: empty ones, bad ones, huge values, order, pickling, and the format's name."""
+"""Decoders handle empty and bad batches, huge values, order and pickling."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_unknown_format() -> None:
                 arrow_schema=arrow_schema(parse_columns(COLUMNS)),
                 primary_keys=("id",),
                 options={},
-                keep_update_before=False,
+                keeps_update_before=False,
             ),
         )
     assert "did you mean 'debezium-json'?" in caught.value.fix

@@ -1,4 +1,4 @@
-"""Unknown and missing columns among many records: those of each record, added up."""
+"""The drift of many records is the sum of each record's unknown and missing columns."""
 
 from __future__ import annotations
 
@@ -32,24 +32,28 @@ def rename(old: str, new: str) -> Change:
     return lambda row, _: row.update({new: row.pop(old)})
 
 
-def between(change: Change, start: int, stop: int = COUNT) -> Change:
+def change_between(change: Change, start: int, stop: int = COUNT) -> Change:
     return lambda row, number: change(row, number) if start <= number < stop else None
 
 
 SCENARIOS: dict[str, list[Change]] = {
     "nothing": [],
     "always": [put("phone", None), drop("w")],
-    "from one record on": [between(put("phone"), 1717)],
-    "one record": [between(put("phone"), 1717, 1718)],
-    "some records": [between(put("phone"), 40, 90), between(put("fax"), 60, 61)],
-    "dropped": [between(drop("v"), 2999)],
-    "dropped for a while": [between(drop("w"), 5, 7)],
-    "renamed": [between(rename("v", "v2"), 1000)],
-    "renamed and back": [between(rename("v", "v2"), 1000, 1001)],
-    "one comes, another goes": [between(put("phone"), 100), between(drop("w"), 2000)],
+    "from one record on": [change_between(put("phone"), 1717)],
+    "one record": [change_between(put("phone"), 1717, 1718)],
+    "some records": [change_between(put("phone"), 40, 90), change_between(put("fax"), 60, 61)],
+    "dropped": [change_between(drop("v"), 2999)],
+    "dropped for a while": [change_between(drop("w"), 5, 7)],
+    "renamed": [change_between(rename("v", "v2"), 1000)],
+    "renamed and back": [change_between(rename("v", "v2"), 1000, 1001)],
+    "one comes, another goes": [change_between(put("phone"), 100), change_between(drop("w"), 2000)],
     "in turns": [lambda row, number: row.update(phone=1) if number % 3 else None],
-    "several at once": [between(put("a"), 9), between(put("b"), 9), between(drop("w"), 9)],
-    "an object": [between(put("o", {"v": 1, "w": [{"j": 2}]}), 8)],
+    "several at once": [
+        change_between(put("a"), 9),
+        change_between(put("b"), 9),
+        change_between(drop("w"), 9),
+    ],
+    "an object": [change_between(put("o", {"v": 1, "w": [{"j": 2}]}), 8)],
 }
 
 

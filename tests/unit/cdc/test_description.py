@@ -16,14 +16,14 @@ from stream_app.model.source.source_table import SourceTable
 from stream_app.variants.json_texts import variant_texts
 from tests.support.messages.debezium_messages import (
     a_format,
-    captured,
+    captured_messages,
     messages,
     reasons_of,
     rows_of,
 )
 
 
-def described(batch: pa.RecordBatch, *options: str) -> SourceTable | None:
+def described_source(batch: pa.RecordBatch, *options: str) -> SourceTable | None:
     return (
         format_named("debezium-json")
         .make_source_extractor({})
@@ -40,7 +40,7 @@ def rows_as_described(
     batch: pa.RecordBatch, *options: str
 ) -> tuple[list[dict[str, Any]], dict[int, str]]:
     """The rows, decoded into a table of the described columns; null where an image is bare."""
-    table = described(batch, *options)
+    table = described_source(batch, *options)
     assert table is not None
     columns = ", ".join(f"`{column.name}` {column.data_type}" for column in table.columns)
     settings = {"replica-identity": "default", "truncate": "ignore"}
@@ -52,7 +52,7 @@ def rows_as_described(
 
 
 def test_an_envelope_has_types_nullability_and_key() -> None:
-    table = described(captured("debezium_pg_schema", "pgs.shop.customers"))
+    table = described_source(captured_messages("debezium_pg_schema", "pgs.shop.customers"))
     assert table is not None
     assert table.primary_keys == ("id",)
     assert columns_of(table) == {
@@ -71,7 +71,7 @@ def test_an_envelope_has_types_nullability_and_key() -> None:
 
 
 def test_a_key_of_two_columns_has_the_keys_order() -> None:
-    table = described(captured("debezium_pg_schema", "pgs.shop.orders"))
+    table = described_source(captured_messages("debezium_pg_schema", "pgs.shop.orders"))
     assert table is not None
     assert table.primary_keys == ("order_id", "line")
     assert columns_of(table)["line"] == "INT NOT NULL"
@@ -79,7 +79,7 @@ def test_a_key_of_two_columns_has_the_keys_order() -> None:
 
 def test_documents_are_variants_where_that_is_asked_for() -> None:
     """The decoder reads all of their values, as those of other types."""
-    messages = captured("debezium_pg_schema", "pgs.shop.all_types")
+    messages = captured_messages("debezium_pg_schema", "pgs.shop.all_types")
     mapping = parse_mapping_options([], json_columns=JsonColumns.VARIANT)
     table = format_named("debezium-json").make_source_extractor({}).describe(messages, mapping)
     assert table is not None
@@ -95,7 +95,7 @@ def test_documents_are_variants_where_that_is_asked_for() -> None:
 
 def test_every_column_of_an_envelope_is_read_as_the_described_type() -> None:
     """PostgreSQL's infinite dates are bad records in any column of dates."""
-    rows, reasons = rows_as_described(captured("debezium_pg_schema", "pgs.shop.all_types"))
+    rows, reasons = rows_as_described(captured_messages("debezium_pg_schema", "pgs.shop.all_types"))
     assert list(reasons) == [0]
     assert "'c_date'" in reasons[0]
     (full,) = (row for row in rows if row["id"] == 2)
@@ -149,15 +149,15 @@ def test_every_column_of_an_envelope_is_read_as_the_described_type() -> None:
     ],
 )
 def test_no_record_is_bad_in_the_described_table(file: str, topic: str) -> None:
-    rows, reasons = rows_as_described(captured(file, topic))
+    rows, reasons = rows_as_described(captured_messages(file, topic))
     assert rows
     assert reasons == {}
 
 
 def test_plain_json_describes_columns_as_strings() -> None:
     """Values stand as they were sent: a connector's encodings are not told."""
-    batch = captured("debezium_mariadb_plain", "mdb.shop.all_types")
-    table = described(batch)
+    batch = captured_messages("debezium_mariadb_plain", "mdb.shop.all_types")
+    table = described_source(batch)
     assert table is not None
     assert table.primary_keys == ("id",)
     assert not any(column.is_typed for column in table.columns)
@@ -169,7 +169,7 @@ def test_plain_json_describes_columns_as_strings() -> None:
 
 @pytest.mark.parametrize("topic", ["pgs.message", "pgs.transaction"])
 def test_messages_without_rows_describe_no_table(topic: str) -> None:
-    assert described(captured("debezium_pg_schema", topic)) is None
+    assert described_source(captured_messages("debezium_pg_schema", topic)) is None
 
 
 @pytest.mark.parametrize(
@@ -186,20 +186,20 @@ def test_messages_without_rows_describe_no_table(topic: str) -> None:
     ],
 )
 def test_unreadable_messages_describe_no_table(value: str | None) -> None:
-    assert described(messages(value)) is None
+    assert described_source(messages(value)) is None
 
 
 def test_options_of_the_mapping() -> None:
-    batch = captured("debezium_pg_schema", "pgs.shop.customers")
-    assert columns_of(described(batch, "to-nullable"))["name"] == "STRING"
-    assert columns_of(described(batch, "to-nullable"))["id"] == "INT NOT NULL"
-    assert set(columns_of(described(batch, "to-string")).values()) == {
+    batch = captured_messages("debezium_pg_schema", "pgs.shop.customers")
+    assert columns_of(described_source(batch, "to-nullable"))["name"] == "STRING"
+    assert columns_of(described_source(batch, "to-nullable"))["id"] == "INT NOT NULL"
+    assert set(columns_of(described_source(batch, "to-string")).values()) == {
         "STRING",
         "STRING NOT NULL",
     }
 
 
-def enveloped(
+def enveloped_message(
     fields: list[dict[str, Any]], row: dict[str, Any], connector: str = "mysql", **more: Any
 ) -> str:
     """A message of a connector with ``column.propagate.source.type``."""
@@ -225,8 +225,8 @@ def test_types_of_the_database_win_and_are_read() -> None:
         field("tags", "string", "SET", name="io.debezium.data.EnumSet"),
     ]
     row = {"id": 1, "flag": 1, "name": "Łu", "body": "żó{", "tags": "a,b"}
-    batch = messages(enveloped(fields, row), key='{"id":1}')
-    table = described(batch)
+    batch = messages(enveloped_message(fields, row), key='{"id":1}')
+    table = described_source(batch)
     assert table is not None
     assert columns_of(table) == {
         "id": "DECIMAL(20, 0) NOT NULL",
@@ -244,29 +244,29 @@ def test_types_of_the_database_win_and_are_read() -> None:
 
 def test_a_key_may_stand_in_the_message() -> None:
     fields = [field("a", "int32", "INT"), field("b", "int32", "INT")]
-    value = enveloped(fields, {"a": 1, "b": 2}, pkNames=["b"])
-    table = described(messages(value, key=None))
+    value = enveloped_message(fields, {"a": 1, "b": 2}, pkNames=["b"])
+    table = described_source(messages(value, key=None))
     assert table is not None
     assert table.primary_keys == ("b",)
     assert columns_of(table) == {"a": "INT", "b": "INT NOT NULL"}
     # A key that names no column, such as that of another table, is none.
-    other = described(messages(value, key='{"x":1}'))
+    other = described_source(messages(value, key='{"x":1}'))
     assert other is not None
     assert other.primary_keys == ("b",)
 
 
 def test_versions_of_a_table_are_merged() -> None:
     """The wider type, all columns; one that is not in both may be null."""
-    first = enveloped(
+    first = enveloped_message(
         [field("id", "int32", "INT"), field("old", "string", "VARCHAR", 5, optional=False)],
         {"id": 1, "old": "x"},
     )
-    second = enveloped(
+    second = enveloped_message(
         [field("id", "int64", "BIGINT"), field("new", "string", "VARCHAR", 9, optional=False)],
         {"id": 1, "new": "x"},
     )
     for batch in (messages(first, second), messages(second, first)):
-        assert columns_of(described(batch)) == {
+        assert columns_of(described_source(batch)) == {
             "id": "BIGINT NOT NULL",
             "old": "VARCHAR(5)",
             "new": "VARCHAR(9)",

@@ -1,4 +1,4 @@
-"""Ten thousand messages that nobody should send: none is lost, none harms its neighbours."""
+"""Ten thousand malformed messages: none is lost, and none affects its neighbours."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_any_value_in_any_column_harms_no_other(
         assert not outcomes.keys() & reasons.keys()
         return {**outcomes, **{index: [reason] for index, reason in reasons.items()}}
 
-    decoder = a_format(ALL_COLUMNS, options=mode, keep_update_before=keeps)
+    decoder = a_format(ALL_COLUMNS, options=mode, keeps_update_before=keeps)
     together = fate(decoder.decode(messages(*values)))
     assert list(together.keys() ^ set(range(len(values)))) == []
     for index in range(0, len(values), 20):

@@ -1,4 +1,4 @@
-"""Eight times the bytes are about eight times the work, counted in calls and in bytes of Arrow."""
+"""The cost of decoding grows linearly with the bytes, in calls and in Arrow's memory."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_work_of_other_formats_grows_as_their_messages_do(format_name: str, 
                     arrow_schema=arrow_schema(columns),
                     primary_keys=("id",),
                     options={},
-                    keep_update_before=True,
+                    keeps_update_before=True,
                 ),
             ),
             messages(*in_envelopes(growing.values(size), format_name)),

@@ -140,7 +140,7 @@ def decoders(rng: random.Random, columns: str, keys: str) -> Iterator[MessageFor
     keeps = rng.random() < 0.5
     while True:
         yield a_format(
-            columns, keys.split(",") if keys else (), options=options, keep_update_before=keeps
+            columns, keys.split(",") if keys else (), options=options, keeps_update_before=keeps
         )
 
 

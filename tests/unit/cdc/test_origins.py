@@ -1,4 +1,4 @@
-"""Each message's source table is found in bulk as it is found one by one, in any company.
+"""The origins of many messages are those that are found one by one.
 
 The expected tables of captured messages are those of the topics that Debezium chose.
 """

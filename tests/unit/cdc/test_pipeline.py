@@ -1,4 +1,4 @@
-"""A decoder that fails at some records: these are quarantined, all others are decoded."""
+"""A record at which the decoder fails is quarantined, and all others are decoded."""
 
 from __future__ import annotations
 

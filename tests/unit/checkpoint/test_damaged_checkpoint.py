@@ -1,4 +1,4 @@
-"""Files of Spark's that a power cut has left empty are named, and stay."""
+"""Errors name the files of Spark's that a power cut left empty, and nothing deletes them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from stream_app.app.opening.job_folder_access import (
     spark_location,
 )
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
-from stream_app.checkpoint.checkpoint_owner import own_checkpoint, remember_topics
+from stream_app.checkpoint.checkpoint_owner import claim_checkpoint, remember_topics
 from stream_app.checkpoint.epoch_log import LOST_FIX, EpochLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
@@ -83,30 +83,30 @@ def test_files_are_whole_or_not_there(folder: JobFolder) -> None:
     assert file_io.exists(folder.path("sub"))
 
 
-def owned(folder: JobFolder, table: FileStoreTable) -> JobStateFile:
+def owned_state(folder: JobFolder, table: FileStoreTable) -> JobStateFile:
     """Return the state that a job of the table stores when it starts."""
     file = JobStateFile(folder)
-    own_checkpoint(file, table.location, table.identity())
+    claim_checkpoint(file, table.location, table.identity())
     return file
 
 
 def test_a_checkpoint_remembers_its_table_and_topics(
     folder: JobFolder, table: FileStoreTable
 ) -> None:
-    remember_topics(owned(folder, table), {"orders": "id-1"})
-    again = owned(folder, table)
+    remember_topics(owned_state(folder, table), {"orders": "id-1"})
+    again = owned_state(folder, table)
     assert again.state.topic_ids == {"orders": "id-1"}
     remember_topics(again, {"orders": "id-2", "customers": "id-3"})
-    assert owned(folder, table).state.topic_ids == {"orders": "id-1", "customers": "id-3"}
+    assert owned_state(folder, table).state.topic_ids == {"orders": "id-1", "customers": "id-3"}
 
 
 def test_a_checkpoint_of_another_table_is_refused(
     folder: JobFolder, table: FileStoreTable, tmp_path: Path
 ) -> None:
-    owned(folder, table)
+    owned_state(folder, table)
     other_table = small_table(tmp_path / "db.db" / "other", "k INT, v INT", "k").table
     with pytest.raises(CheckpointError, match="belongs to the table") as refused:
-        owned(folder, other_table)
+        owned_state(folder, other_table)
     assert refused.value.where == folder.location
 
 
@@ -115,13 +115,13 @@ def test_a_checkpoint_of_another_application_is_refused(
 ) -> None:
     folder.file_io.overwrite(folder.path("offsets/0"), b"v1")
     with pytest.raises(CheckpointError, match="by another application"):
-        owned(folder, table)
+        owned_state(folder, table)
 
 
 def test_a_damaged_checkpoint_is_reported(folder: JobFolder, table: FileStoreTable) -> None:
     folder.file_io.overwrite(folder.path("job_state.json"), b'{"table": ')
     with pytest.raises(CheckpointError, match="is damaged") as raised:
-        owned(folder, table)
+        owned_state(folder, table)
     assert raised.value.where == folder.location
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.checkpoint.checkpoint_owner import DATABASE, own_checkpoint
+from stream_app.checkpoint.checkpoint_owner import DATABASE, claim_checkpoint
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import (
@@ -206,9 +206,9 @@ def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
     (tmp_path / "stream_app.json").write_bytes(data)
     before = json.loads(data)
     file = JobStateFile(a_folder(tmp_path))
-    own_checkpoint(file, before["table"], before["table_identity"])
+    claim_checkpoint(file, before["table"], before["table_identity"])
     with pytest.raises(CheckpointError, match="belongs to the table"):
-        own_checkpoint(file, "/elsewhere", "another")
+        claim_checkpoint(file, "/elsewhere", "another")
     assert file.state.topic_ids == before["topic_ids"]
     assert file.state.source_tables_of() == before["tables"]
     file.update(replace(file.state, epoch=1))
@@ -244,9 +244,9 @@ def test_a_damaged_earlier_file_is_reported(tmp_path: Path, text: str) -> None:
     ("began", "now"), [("", "1/2"), ("1/2", ""), ("1/2", "2/2"), ("1/2", "1/3")]
 )
 def test_a_checkpoint_belongs_to_one_share(tmp_path: Path, began: str, now: str) -> None:
-    own_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, began)
-    own_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, began)
+    claim_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, began)
+    claim_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, began)
     with pytest.raises(CheckpointError, match="was begun with") as caught:
-        own_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, now)
+        claim_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, now)
     assert began in str(caught.value)
     assert state_or_empty(a_folder(tmp_path)).share == began

@@ -1,4 +1,4 @@
-"""Errors that Spark wraps come out in their own words."""
+"""Errors that Spark wraps keep their own messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JAVA = (
 )
 
 
-def wrapped(error: Exception) -> RuntimeError:
+def wrapped_error(error: Exception) -> RuntimeError:
     """Return the error as the driver gets it: the task's trace inside a text of Spark's."""
     try:
         try:
@@ -53,7 +53,7 @@ def failed_stage(message: str) -> RuntimeError:
     ids=lambda error: error.problem or "empty",
 )
 def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
-    explained = readable_error(wrapped(error))
+    explained = readable_error(wrapped_error(error))
     assert type(explained) is type(error)
     assert str(explained) == str(error)
 
@@ -97,7 +97,7 @@ def test_a_python_that_cannot_start_now_is_not_a_wrong_setting(message: str) -> 
     "error",
     [
         # Its task has handled another error on the way, which is not the failure.
-        wrapped(AssertionError("a mistake")),
+        wrapped_error(AssertionError("a mistake")),
         RuntimeError("stream_app is mentioned"),
     ],
     ids=["cause", "mention"],
@@ -109,7 +109,7 @@ def test_the_driver_keeps_errors_of_others_as_they_are(error: RuntimeError) -> N
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (wrapped(AssertionError("a mistake")), "Job aborted due to stage failure:"),
+        (wrapped_error(AssertionError("a mistake")), "Job aborted due to stage failure:"),
         (RuntimeError("\n two\nthree"), "two"),
         (RuntimeError(), "RuntimeError"),
     ],

@@ -41,7 +41,7 @@ def link(hdfs: HdfsCluster) -> Iterator[LossyLink]:
         yield link
 
 
-def over(link: LossyLink, folder: str) -> tuple[FileIO, str]:
+def folder_over(link: LossyLink, folder: str) -> tuple[FileIO, str]:
     """The folder as it is seen at the other end of a bad line."""
     location = f"hdfs://127.0.0.1:{link.port}/{folder.rpartition('/')[2]}"
     return file_io_of(location)[1], location
@@ -66,7 +66,7 @@ def test_one_of_many_processes_takes_a_name(io: FileIO, folder: str) -> None:
 def test_what_is_lost_on_the_network_is_not_a_lost_race(
     io: FileIO, folder: str, link: LossyLink, method: str, loss: Loss
 ) -> None:
-    lossy, path = over(link, folder)
+    lossy, path = folder_over(link, folder)
     assert not lossy.exists(path)  # connected
     link.lose(method, loss)
     assert lossy.create_if_absent(f"{path}/snapshot-1", b"1")
@@ -83,7 +83,7 @@ def test_a_lost_race_is_one_also_when_its_answer_is_lost(
     io: FileIO, folder: str, link: LossyLink, loss: Loss
 ) -> None:
     assert io.create_if_absent(f"{folder}/snapshot-1", b"1")
-    lossy, path = over(link, folder)
+    lossy, path = folder_over(link, folder)
     link.lose("rename2", loss)
     assert not lossy.create_if_absent(f"{path}/snapshot-1", b"1")
     assert link.lost == 1
@@ -94,7 +94,7 @@ def test_a_creation_with_an_unknown_outcome_is_an_error(
     io: FileIO, folder: str, link: LossyLink
 ) -> None:
     """Ours was created and is replaced, before we come to look."""
-    lossy, location = over(link, folder)
+    lossy, location = folder_over(link, folder)
     assert isinstance(lossy, HdfsFileIO)
     link.lose("rename2", Loss.ANSWER)
     read_bytes = lossy.read_bytes
@@ -126,7 +126,7 @@ def test_a_file_is_read_whole_whose_last_block_is_not_reported_yet(
 
 def test_reading_goes_on_when_a_connection_is_cut(io: FileIO, folder: str, link: LossyLink) -> None:
     io.write_bytes(f"{folder}/f", b"12345")
-    lossy, path = over(link, folder)
+    lossy, path = folder_over(link, folder)
     reads: list[tuple[str, Callable[[], object]]] = [
         ("getFileInfo", lambda: lossy.exists(f"{path}/f")),
         ("getListing", lambda: lossy.list_names(path)),
@@ -140,7 +140,7 @@ def test_reading_goes_on_when_a_connection_is_cut(io: FileIO, folder: str, link:
 
 
 def test_a_file_whose_writing_failed_is_given_up_at_once(folder: str, link: LossyLink) -> None:
-    lossy, path = over(link, folder)
+    lossy, path = folder_over(link, folder)
     sink = lossy.open_output(f"{path}/data")
     sink.write(b"1" * 3_000_000)
     link.lose("complete", Loss.REQUEST)

@@ -1,4 +1,4 @@
-"""Keys that change while they are in use, from files, profiles and roles."""
+"""The client of S3 follows keys that change in files, profiles and roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of options and variables, which of them wins, and the options that a client gets."""
+"""Options and variables of S3 have a precedence, which decides what a client gets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_names_are_those_of_paimon_and_of_hadoop(prefix: str) -> None:
     ):
         settings = {prefix + access: "a", prefix + secret: "s", prefix + style: "true"}
         assert s3_options({**settings, "other": "x"}, {}) == S3Options(
-            keys=S3Keys(access_key="a", secret_key="s"), path_style=True
+            keys=S3Keys(access_key="a", secret_key="s"), wants_path_style=True
         )
 
 
@@ -61,7 +61,7 @@ def test_errors_about_options_hide_their_values(options: dict[str, str], problem
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "path_style", "url", "virtual_host"),
+    ("endpoint", "wants_path_style", "url", "virtual_host"),
     [
         (None, None, None, True),
         (None, True, None, False),
@@ -78,9 +78,9 @@ def test_errors_about_options_hide_their_values(options: dict[str, str], problem
     ],
 )
 def test_the_path_style_decides_where_the_url_has_the_bucket(
-    endpoint: str | None, path_style: bool | None, url: str | None, virtual_host: bool
+    endpoint: str | None, wants_path_style: bool | None, url: str | None, virtual_host: bool
 ) -> None:
-    arguments = {"s3.endpoint": endpoint, "s3.path.style.access": path_style and "true"}
+    arguments = {"s3.endpoint": endpoint, "s3.path.style.access": wants_path_style and "true"}
     options = s3_options({key: value for key, value in arguments.items() if value}, {})
     settings = options.settings_of_bucket("b")
     assert settings.get("aws_endpoint_url_s3") == url

@@ -1,4 +1,4 @@
-"""Users' troubles with stores: the error comes soon, in their words, and says what to do."""
+"""A user's errors with stores come soon, in known words, and say what to do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stream_app.fileio.s3.s3_options import s3_options
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.opening import create_or_open, open_file_store_table, open_for_writing
+from stream_app.table.opening import create_or_open, open_file_store_table, require_writable
 from tests.support.brokers.secure_kafka import make_authority, make_certificate
 from tests.support.servers.s3_server import S3Server
 
@@ -175,7 +175,7 @@ def test_an_identity_that_may_only_read_gets_an_error_that_says_so(s3: S3Server)
     s3.error, s3.error_at = (403, "AccessDenied"), "/.probe"
     assert open_file_store_table(location, file_io_options=s3.options).schema == SCHEMA
     with pytest.raises(StorageError, match="AccessDenied") as caught:
-        open_for_writing(table)
+        require_writable(table)
     assert caught.value.where.startswith(f"{location}/.probe")
     assert "s3:PutObject" in caught.value.fix
 
@@ -188,7 +188,7 @@ def test_a_store_that_knows_no_conditions_is_reported(
     table = create_or_open(location, SCHEMA, file_io_options=s3.options)
     s3.error, s3.error_at = (501, "NotImplemented"), "/.probe"
     with pytest.raises(StorageError, match="NotImplemented") as caught:
-        open_for_writing(table)
+        require_writable(table)
     assert "conditional PUTs" in caught.value.fix
 
 

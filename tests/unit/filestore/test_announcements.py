@@ -1,4 +1,4 @@
-"""Announcements of expiries and rollbacks: a file each, beside the tags."""
+"""Each announcement of an expiry or a rollback is a file beside the tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumers as files: Paimon's bytes, and what expiry learns of them."""
+"""Consumers are files with Paimon's bytes, from which expiry learns what to keep."""
 
 from __future__ import annotations
 

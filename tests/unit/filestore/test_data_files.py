@@ -193,7 +193,7 @@ def _write_and_close(writer: Any, batches: Sequence[pa.RecordBatch]) -> None:
 # Files of an older schema
 
 
-def evolved(table: FileStoreTable, *fields: DataField) -> FileStoreTable:
+def evolved_table(table: FileStoreTable, *fields: DataField) -> FileStoreTable:
     schema = table.schema
     return replace(
         table,
@@ -216,7 +216,7 @@ def test_columns_are_found_by_their_id(tmp_path: Path) -> None:
     """Renamed, dropped, added (also under a name that another column had), moved."""
     old = a_table(tmp_path, "k INT, a STRING, b INT")
     [file] = write(old, rows(old, [{"k": 1, "a": "x", "b": 7}]))
-    new = evolved(
+    new = evolved_table(
         old, a_field(4, "a", "STRING"), a_field(3, "c", "BIGINT"), a_field(1, "k", "INT NOT NULL")
     )
     [row] = read(new, file)
@@ -235,7 +235,7 @@ def test_widened_types(tmp_path: Path, beside: str) -> None:
     m = pa.array(["1.25"]).cast(pa.decimal128(5, 2))
     batch = batch.set_column(index, batch.schema.field(index), m)
     [file] = write(old, batch)
-    new = evolved(
+    new = evolved_table(
         old, a_field(1, "k", "INT NOT NULL"), a_field(2, "i", "DECIMAL(10,2)"),
         a_field(3, "f", "DOUBLE"), a_field(4, "m", "DECIMAL(20,4)"),
         a_field(5, "t", "TIMESTAMP(6)"), a_field(6, "s", "STRING"),
@@ -287,7 +287,7 @@ def test_which_types_keep_their_values(stored: str, wanted: str, keeps: bool) ->
 def test_a_type_that_paimon_does_not_give_is_refused(tmp_path: Path) -> None:
     old = a_table(tmp_path, "k INT, a DOUBLE")
     [file] = write(old, rows(old, [{"k": 1, "a": 0.1}]))
-    new = evolved(old, a_field(1, "k", "INT NOT NULL"), a_field(2, "a", "BYTES"))
+    new = evolved_table(old, a_field(1, "k", "INT NOT NULL"), a_field(2, "a", "BYTES"))
     with pytest.raises(UnsupportedTableError, match="holds column 'a' as DOUBLE") as raised:
         read(new, file)
     assert raised.value.where.endswith(file.file_name)

@@ -1,4 +1,4 @@
-"""Local copies of data files: what is found in them, and what becomes of broken and old ones."""
+"""Lookups find rows in local copies of data files, and replace broken and old copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshot, schema and manifest files: hints that lie, names that are others', bytes that broke."""
+"""Readers of snapshots, schemas and manifests survive stale hints, and report damage."""
 
 from __future__ import annotations
 

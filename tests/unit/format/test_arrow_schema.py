@@ -1,4 +1,4 @@
-"""The Arrow type of each column type, and the columns of data files."""
+"""Each column type has its Arrow type, and data files have their columns."""
 
 from __future__ import annotations
 

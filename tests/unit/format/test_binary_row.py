@@ -1,4 +1,4 @@
-"""Serialized rows beside the bytes that Java made of the same values."""
+"""Serialized rows equal the bytes that Java made of the same values."""
 
 from __future__ import annotations
 

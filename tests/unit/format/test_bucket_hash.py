@@ -1,4 +1,4 @@
-"""Hashes and buckets beside Java's, and of rows of many lengths."""
+"""Hashes and buckets equal Java's, for rows of many lengths."""
 
 from __future__ import annotations
 

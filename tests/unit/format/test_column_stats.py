@@ -1,4 +1,4 @@
-"""Manifest statistics from Parquet footers: exact, cut as by Java, or unknown."""
+"""Manifest statistics from Parquet footers are exact, cut as by Java, or unknown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def footer_of(columns: RowType, *groups: list[list[Any]]) -> pq.FileMetaData:
     return pq.read_metadata(io.BytesIO(sink.getvalue()))
 
 
-def described(footer: pq.FileMetaData, columns: RowType, **settings: Any) -> Described:
+def described_bounds(footer: pq.FileMetaData, columns: RowType, **settings: Any) -> Described:
     """Name → (min, max, null count) of the columns that are not left out."""
     pairs = list(zip(columns.names, columns.types, strict=True))
     stats, names = value_stats(FooterStats(footer), pairs, **settings)
@@ -59,7 +59,7 @@ def described(footer: pq.FileMetaData, columns: RowType, **settings: Any) -> Des
 
 def of_one_column(type_text: str, *groups: list[Any], **settings: Any) -> Any:
     columns = row_type(("c", type_text))
-    return described(footer_of(columns, *([group] for group in groups)), columns, **settings)
+    return described_bounds(footer_of(columns, *([group] for group in groups)), columns, **settings)
 
 
 DECIMAL = decimal.Decimal
@@ -167,7 +167,7 @@ def test_columns_without_statistics_are_left_out() -> None:
     assert names == ("a", "c", "d")
     assert stats.null_counts == (0, 0, 0)
     expected = {"a": (1, 1, 0), "c": (MILLI, MILLI, 0), "d": (2, 2, 0)}
-    assert described(footer, columns) == expected
+    assert described_bounds(footer, columns) == expected
 
 
 def test_nothing_left_out_is_none() -> None:
@@ -195,4 +195,4 @@ def test_timestamps_in_another_unit_have_no_bounds() -> None:
     pq.write_table(pa.table({"c": pa.array([1], pa.timestamp("ns"))}), sink)
     columns = row_type(("c", "TIMESTAMP(9)"))
     footer = pq.read_metadata(io.BytesIO(sink.getvalue()))
-    assert described(footer, columns) == {"c": (None, None, 0)}
+    assert described_bounds(footer, columns) == {"c": (None, None, 0)}

@@ -1,4 +1,4 @@
-"""Curves through columns: their positions, and words that compare as values do."""
+"""Curves through columns give positions, and words that compare as the values do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletion vectors: Java's bytes, any rows, and what is refused."""
+"""Deletion vectors hold any rows in Java's bytes, and damaged ones are refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def positions_of(vector: dict[str, Any]) -> list[int]:
 def a_file(**deleted: list[int]) -> tuple[bytes, tuple[DeletionVectorMeta, ...]]:
     """Return one file; the vectors of names that end in 64 have 64 bits."""
     vectors = {
-        name: DeletionVector.of_positions(rows, bitmap64=name.endswith("64"))
+        name: DeletionVector.of_positions(rows, has_64_bits=name.endswith("64"))
         for name, rows in deleted.items()
     }
     [file] = encode_deletion_vector_files(vectors)
@@ -53,7 +53,7 @@ def a_file(**deleted: list[int]) -> tuple[bytes, tuple[DeletionVectorMeta, ...]]
 def test_entries_are_javas(vector: dict[str, Any], bits: int) -> None:
     java = bytes.fromhex(vector[f"bitmap{bits}_entry_hex"])
     length = vector[f"bitmap{bits}_f2_length"]
-    ours = DeletionVector.of_positions(positions_of(vector), bitmap64=bits == 64)
+    ours = DeletionVector.of_positions(positions_of(vector), has_64_bits=bits == 64)
     assert encode_deletion_vector(ours) == (java, length)
 
     meta = DeletionVectorMeta(
@@ -81,7 +81,7 @@ def test_a_64_bit_vector_may_have_empty_parts_as_javas_have() -> None:
 @given(st.lists(st.tuples(st.booleans(), POSITIONS), min_size=1, max_size=5), st.integers(1, 900))
 def test_any_vectors_survive_a_file(drawn: list[tuple[bool, set[int]]], target: int) -> None:
     vectors = {
-        f"data-{number}": DeletionVector.of_positions(list(rows), bitmap64=is_64)
+        f"data-{number}": DeletionVector.of_positions(list(rows), has_64_bits=is_64)
         for number, (is_64, rows) in enumerate(drawn)
     }
     decoded_vectors: dict[str, DeletionVector] = {}
@@ -107,7 +107,7 @@ def test_a_mask_keeps_what_is_not_deleted(rows: set[int], start: int, count: int
     rows |= {start + row % 2_500 for row in rows}
     expected = [row not in rows for row in range(start, start + count)]
     assert (
-        DeletionVector.of_positions(list(rows), bitmap64=True).keep_mask(start, count).tolist()
+        DeletionVector.of_positions(list(rows), has_64_bits=True).keep_mask(start, count).tolist()
         == expected
     )
     if max(rows, default=0) <= BITMAP32_POSITION_MAX:
@@ -126,8 +126,8 @@ def test_a_32_bit_vector_keeps_all_rows_beyond_32_bits() -> None:
 def test_a_union_deletes_what_either_does(
     is_64: bool, rows: set[int], other_is_64: bool, others: set[int]
 ) -> None:
-    union = DeletionVector.of_positions(list(rows), bitmap64=is_64).union(
-        DeletionVector.of_positions(list(others), bitmap64=other_is_64)
+    union = DeletionVector.of_positions(list(rows), has_64_bits=is_64).union(
+        DeletionVector.of_positions(list(others), has_64_bits=other_is_64)
     )
     assert union.positions().tolist() == sorted(rows | others)
     assert union.is_64 == (is_64 or other_is_64)
@@ -151,7 +151,7 @@ def test_live_rows_are_those_not_deleted(
         next(iter(table.slice(low, high - low).to_batches()), empty)
         for low, high in pairwise(bounds)
     ]
-    vector = DeletionVector.of_positions(list(deleted), bitmap64=is_64)
+    vector = DeletionVector.of_positions(list(deleted), has_64_bits=is_64)
     live = list(live_rows(zip(bounds, batches, strict=False), vector, row_count))
     remaining_rows = pa.Table.from_batches(live, table.schema)["row"].to_pylist()
     assert remaining_rows == [row for row in range(row_count) if row not in deleted]
@@ -167,7 +167,7 @@ def test_a_vector_of_rows_behind_the_file_is_refused() -> None:
 
 @pytest.mark.parametrize("is_64", [False, True])
 def test_vectors_reach_other_processes(is_64: bool) -> None:
-    vector = DeletionVector.of_positions([1, 5, 70_000], bitmap64=is_64)
+    vector = DeletionVector.of_positions([1, 5, 70_000], has_64_bits=is_64)
     assert pickle.loads(pickle.dumps(vector)) == vector
 
 
@@ -175,7 +175,7 @@ def test_only_the_asked_vectors_are_decoded() -> None:
     data, metas = a_file(a=[1], b=[2], c64=[3])
     assert decode_deletion_vectors(data, metas[1:]) == {
         "b": DeletionVector.of_positions([2]),
-        "c64": DeletionVector.of_positions([3], bitmap64=True),
+        "c64": DeletionVector.of_positions([3], has_64_bits=True),
     }
 
 
@@ -236,4 +236,4 @@ def test_the_rows_of_an_old_writers_vector_are_counted() -> None:
 
 def test_positions_are_numbers_of_numpy() -> None:
     assert DeletionVector.of_positions([3]).positions().dtype == np.uint32
-    assert DeletionVector.of_positions([3], bitmap64=True).positions().dtype == np.uint64
+    assert DeletionVector.of_positions([3], has_64_bits=True).positions().dtype == np.uint64

@@ -1,4 +1,4 @@
-"""Index manifests: Java's schema, Java's records, and what is refused."""
+"""Index manifests have Java's schema and records, and damaged ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paimon's Java reads a table that is made of nothing but this package's bytes."""
+"""Paimon's Java reads a table that consists of this package's bytes alone."""
 
 from __future__ import annotations
 

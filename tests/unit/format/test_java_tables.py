@@ -1,4 +1,4 @@
-"""Tables that Paimon's Java wrote: every file of them is read, and made again where it can be."""
+"""Every file of tables that Paimon's Java wrote is read, and made again where it can be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests and manifest lists: Java's schemas, and Java's own files."""
+"""Manifests and manifest lists have Java's schemas, and Java's own files are read."""
 
 from __future__ import annotations
 

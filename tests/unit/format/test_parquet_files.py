@@ -1,4 +1,4 @@
-"""Data files: what is in the footer, and rows that survive."""
+"""Data files keep their rows, and have the documented footer."""
 
 from __future__ import annotations
 

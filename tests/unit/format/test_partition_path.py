@@ -1,4 +1,4 @@
-"""Directory names of partitions beside Java's."""
+"""Directory names of partitions equal Java's."""
 
 from __future__ import annotations
 

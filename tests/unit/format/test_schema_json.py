@@ -1,4 +1,4 @@
-"""Schema files: Java's survive, unknown keys do not."""
+"""Schema files of Java survive a round trip, and broken ones are refused."""
 
 from __future__ import annotations
 

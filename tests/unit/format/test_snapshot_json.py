@@ -1,4 +1,4 @@
-"""Snapshot files: Java's survive, broken ones are refused."""
+"""Snapshot files of Java survive a round trip, and broken ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of messages become columns, wherever they lie in memory."""
+"""Messages become columns, wherever their bytes lie in memory."""
 
 from __future__ import annotations
 

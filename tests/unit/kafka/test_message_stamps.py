@@ -1,4 +1,4 @@
-"""Timestamps behind librdkafka's public struct, and functions that keep them elsewhere."""
+"""Timestamps are read behind librdkafka's public struct, or by its functions elsewhere."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from stream_app.errors import SourceError, UsageError
 from stream_app.kafka.registry_apis import RegistryRefusalError, registered_at
 from stream_app.kafka.schema_registry import SchemaRegistry
 from stream_app.model.source.mapping_options import MappingOptions
-from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
+from tests.support.brokers.schema_registry import Registry, confluent_message, schema_registry
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 
 ROW = {"type": "record", "name": "Value", "fields": [{"name": "id", "type": "long"}]}
@@ -84,13 +84,13 @@ def avro(registry: Registry) -> MessageFormat:
     return a_format("id BIGINT", name="debezium-avro", options=options)
 
 
-def named(number: int, body: bytes = b"\x00") -> bytes:
+def message_of(number: int, body: bytes = b"\x00") -> bytes:
     return b"\x00" + number.to_bytes(4, "big") + body
 
 
 def beside_good_ones(registry: Registry, *strange: bytes) -> tuple[DecodedBatch, dict[int, str]]:
     """Decodes strange messages with a good one before and after; those two are rows."""
-    good = encoded(registry.add(GOOD), GOOD, CHANGE)
+    good = confluent_message(registry.add(GOOD), GOOD, CHANGE)
     messages = batch(good, *strange, good)
     decoded_batch = avro(registry).decode(messages)
     assert [position for position, *_ in rows_of(decoded_batch)] == [0, len(strange) + 1]
@@ -114,7 +114,7 @@ def test_schemas_of_other_kinds_refuse_their_messages_alone(registry: Registry) 
     half = registry.add(GOOD, references=[{**reference, "subject": "\ud800"}])
     no_avro = registry.add({"type": "record", "name": "X", "fields": [{"name": "a", "type": "N"}]})
     numbers = (protobuf, of_json, references, no_avro, 2**31, 2**32 - 1, half)
-    strange = [named(number) for number in numbers]
+    strange = [message_of(number) for number in numbers]
     _, reasons = beside_good_ones(registry, *strange)
     assert "which is of type PROTOBUF" in reasons[1]
     assert "which is of type JSON" in reasons[2]
@@ -140,7 +140,7 @@ def test_numbers_without_a_schema_refuse_their_messages_alone(
 ) -> None:
     number = registry.add(GOOD)
     registry.refusals[number] = [(status, "")] * 9
-    _, reasons = beside_good_ones(registry, named(number))
+    _, reasons = beside_good_ones(registry, message_of(number))
     assert reasons[1] == f"names schema {number}, which the schema registry does not have"
 
 
@@ -185,7 +185,7 @@ def test_the_login_goes_to_the_configured_address_alone(registry: Registry, stat
     assert "secret" not in str(error.value)
 
 
-def nested(depth: int) -> Any:
+def nested_schema(depth: int) -> Any:
     kind: Any = "long"
     for level in range(depth):
         kind = {"type": "record", "name": f"R{level}", "fields": [{"name": "a", "type": kind}]}
@@ -208,7 +208,7 @@ NO_BYTES = {"type": "fixed", "name": "F", "size": 0}
 HOSTILE = {
     "holds itself": (SELF, b""),
     "is a list of itself": (LINKED, b"\x02" * 200_000 + b"\x00"),
-    "nests deeply": (nested(300), b"\x00"),
+    "nests deeply": (nested_schema(300), b"\x00"),
     "doubles": (doubling(40), b""),
     "nothing, again and again": (
         {"type": "array", "items": "null"}, b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00",
@@ -246,8 +246,8 @@ def test_a_hostile_schema_refuses_its_messages_alone(registry: Registry, case: s
     number = 5000 + len(registry.schemas)
     schema = envelope({"name": "x", "type": kind})
     registry.schemas[number] = {"schema": json.dumps(schema)}
-    head = encoded(1, GOOD, CHANGE)[5:]
-    strange = named(number, head + body), named(number, body), named(number)
+    head = confluent_message(1, GOOD, CHANGE)[5:]
+    strange = message_of(number, head + body), message_of(number, body), message_of(number)
     _, reasons = beside_good_ones(registry, *strange)
     assert list(reasons) == [1, 2, 3]
 
@@ -257,7 +257,7 @@ def test_schemas_that_no_reader_of_json_reads_refuse_their_messages(registry: Re
     numbers = [registry.add(GOOD) for _ in texts]
     for number, text in zip(numbers, texts, strict=True):
         registry.schemas[number] = {"schema": text}
-    _, reasons = beside_good_ones(registry, *map(named, numbers))
+    _, reasons = beside_good_ones(registry, *map(message_of, numbers))
     assert list(reasons) == list(range(1, len(texts) + 1))
 
 
@@ -271,11 +271,11 @@ def test_random_schemas_and_bytes_end_nothing(registry: Registry, seed: int) -> 
     rng = random.Random(seed)
     strange = []
     for _ in range(150):
-        schema = mangled(envelope({"name": "x", "type": random_type(rng, 4)}), rng)
+        schema = mangled_schema(envelope({"name": "x", "type": random_type(rng, 4)}), rng)
         number = registry.add(schema)
-        body = encoded(1, GOOD, CHANGE)[5:] + rng.randbytes(rng.randrange(40))
-        strange.append(named(number, body if rng.random() < 0.5 else rng.randbytes(30)))
-    good = encoded(registry.add(GOOD), GOOD, CHANGE)
+        body = confluent_message(1, GOOD, CHANGE)[5:] + rng.randbytes(rng.randrange(40))
+        strange.append(message_of(number, body if rng.random() < 0.5 else rng.randbytes(30)))
+    good = confluent_message(registry.add(GOOD), GOOD, CHANGE)
     messages = batch(good, *strange, good)
     decoded_batch = avro(registry).decode(messages)
     rows = [position for position, *_ in rows_of(decoded_batch)]
@@ -304,12 +304,12 @@ def random_type(rng: random.Random, depth: int) -> Any:
     ])  # fmt: skip
 
 
-def mangled(schema: Any, rng: random.Random) -> Any:
+def mangled_schema(schema: Any, rng: random.Random) -> Any:
     """The schema, sometimes with a piece of it replaced by another."""
     if rng.random() < 0.04:
         return rng.choice([None, 1, "x", [], {}, -1, "Value", True, {"type": "long"}, [[]]])
     if isinstance(schema, list):
-        return [mangled(branch, rng) for branch in schema]
+        return [mangled_schema(branch, rng) for branch in schema]
     if isinstance(schema, dict):
-        return {name: mangled(member, rng) for name, member in schema.items()}
+        return {name: mangled_schema(member, rng) for name, member in schema.items()}
     return schema

@@ -1,4 +1,4 @@
-"""Sections never overlap, their runs never do either, and there are as few runs as can be."""
+"""Sections and their runs never overlap, and the number of runs is minimal."""
 
 from __future__ import annotations
 

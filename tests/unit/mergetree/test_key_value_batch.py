@@ -34,7 +34,7 @@ def order_of(layout: Any, keys: list[tuple[int, ...]], sequence: list[int]) -> l
     return [int(index) for index in merge_order(batch, layout)[0]]
 
 
-def expected(keys: list[tuple[int, ...]], sequence: list[int]) -> list[int]:
+def expected_order(keys: list[tuple[int, ...]], sequence: list[int]) -> list[int]:
     return sorted(range(len(keys)), key=lambda row: (keys[row], sequence[row]))
 
 
@@ -47,13 +47,13 @@ def test_keys_that_just_fit_into_one_integer(count: int, bits_beyond: int) -> No
     first = [least + 2**width - 1, least, 0, -1]
     keys: list[tuple[int, ...]] = [(key,) for key in [*first[:count], *[7] * (count - 4)]]
     sequence = list(range(count))
-    assert order_of(ONE, keys, sequence) == expected(keys, sequence)
+    assert order_of(ONE, keys, sequence) == expected_order(keys, sequence)
 
 
 @given(keys=st.lists(st.tuples(st.sampled_from([-1, 0, 5]) | BIGINT)), data=st.data())
 def test_order_is_that_of_python(keys: list[tuple[int, ...]], data: st.DataObject) -> None:
     sequence = data.draw(st.permutations(range(len(keys))))
-    assert order_of(ONE, keys, sequence) == expected(keys, sequence)
+    assert order_of(ONE, keys, sequence) == expected_order(keys, sequence)
 
 
 @given(
@@ -62,7 +62,7 @@ def test_order_is_that_of_python(keys: list[tuple[int, ...]], data: st.DataObjec
 )
 def test_order_of_two_columns(keys: list[tuple[int, ...]], data: st.DataObject) -> None:
     sequence = data.draw(st.permutations(range(len(keys))))
-    assert order_of(TWO, keys, sequence) == expected(keys, sequence)
+    assert order_of(TWO, keys, sequence) == expected_order(keys, sequence)
 
 
 def test_retracts_are_update_before_and_delete() -> None:
@@ -104,7 +104,7 @@ def test_floating_sequence_fields(kind: str, values: list[float | None]) -> None
     ranks = sorted({as_java_compares(value) for value in values}, reverse=True)
     ranks.sort(key=lambda rank: rank[0])
     places = [(ranks.index(as_java_compares(value)), row) for row, value in enumerate(values)]
-    descending = merge_order(batch, replace(layout, sequence_descending=True))[0].tolist()
+    descending = merge_order(batch, replace(layout, is_sequence_descending=True))[0].tolist()
     assert descending == [row for _, row in sorted(places)]
 
 

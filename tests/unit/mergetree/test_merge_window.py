@@ -1,4 +1,4 @@
-"""Segments of keys, reduced by NumPy, against a loop over rows."""
+"""NumPy reduces segments of keys as a loop over rows does."""
 
 from __future__ import annotations
 

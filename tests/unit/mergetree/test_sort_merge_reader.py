@@ -15,7 +15,7 @@ from stream_app.mergetree.key_value_batch import rows_at
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import cut_between_keys
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
-from tests.support.histories.change_streams import SHAPES, Shape, key_in, numbered
+from tests.support.histories.change_streams import SHAPES, Shape, key_in, with_sequence_numbers
 
 PLAIN = [shape for shape in SHAPES if not shape.layout.sequence_fields]
 Row = dict[str, Any]
@@ -118,7 +118,7 @@ def test_pieces_never_part_a_key(shape: Shape, data: st.DataObject) -> None:
 
 def test_pieces_keep_to_their_size() -> None:
     shape = SHAPES[0]
-    rows = numbered([a_row(shape, (number,), 0) for number in range(1000)], 0)
+    rows = with_sequence_numbers([a_row(shape, (number,), 0) for number in range(1000)], 0)
     batch = pa.RecordBatch.from_pylist(rows, shape.layout.schema)
     pieces = list(cut_between_keys(batch, shape.layout, batch.nbytes // 10))
     assert 10 <= len(pieces) <= 11

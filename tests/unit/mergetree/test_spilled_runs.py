@@ -1,4 +1,4 @@
-"""Runs on disk come back as they were, and many of them become few."""
+"""Spilled runs come back unchanged, and many of them become few."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.tables.lsm_files import a_layout
 LAYOUT = a_layout("k INT NOT NULL", "k")
 
 
-def runs_in(folder: Path, limit: int | None = None) -> SpilledRuns:
+def runs_in(folder: Path, bytes_max: int | None = None) -> SpilledRuns:
     return SpilledRuns(
         layout=LAYOUT,
         piece_bytes=100,
         merge=lambda window: rows_at(window.batch, window.order),
-        bytes_max=limit,
+        bytes_max=bytes_max,
         parent=str(folder),
     )
 

@@ -1,4 +1,4 @@
-"""The values that metadata is made of: files, entries, kinds of rows and commits."""
+"""The values of metadata (files, entries, row kinds, commits) keep their rules."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_an_upgraded_file_does_not_count_as_written() -> None:
         bucket=1,
         removed_files=(FILE, moved),
         added_files=(moved.at_level(5), merged),
-        changelog=(log,),
+        changelog_files=(log,),
     )
     assert change.written_files == (merged, log)
 

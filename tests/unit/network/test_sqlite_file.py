@@ -1,4 +1,4 @@
-"""The file of a SQLite catalog: its creator chooses the journal's mode, and processes may race."""
+"""The creator of a SQLite catalog chooses the journal's mode, and processes may race."""
 
 from __future__ import annotations
 

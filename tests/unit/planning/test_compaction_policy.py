@@ -1,4 +1,4 @@
-"""Chosen compaction rules: within their limits, no worse than the table's, steady, repeatable."""
+"""Chosen compaction rules keep their limits, stay for a bucket that varies, and repeat."""
 
 from __future__ import annotations
 

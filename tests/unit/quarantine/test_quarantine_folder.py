@@ -1,4 +1,4 @@
-"""The records of a quarantine's files, and their removal."""
+"""The folder of a quarantine gives the records of its files, and removes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quarantine: what is kept of a bad record, when an epoch is done again, and the limit."""
+"""The quarantine stores bad records whole, once for a repeated epoch, and obeys its limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of JSON become the same VARIANTs by machine code and one by one."""
+"""Machine code makes the VARIANTs of JSON texts that are made one by one."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.predicate.parser import parse_predicate
-from stream_app.table.opening import open_for_altering, with_configuration
+from stream_app.table.opening import require_alterable, with_configuration
 from stream_app.table.versions.partition_filter import PartitionFilter
 
 
@@ -124,7 +124,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
     else:
         table = open_named_job_table(args.table, config.job_tables, str(args.conf))
         spark_settings = {**config.spark, **spark_settings}
-    table = with_configuration(open_for_altering(table), {**options, WRITE_ONLY.key: "false"})
+    table = with_configuration(require_alterable(table), {**options, WRITE_ONLY.key: "false"})
     partition_filter = PartitionFilter(
         partitions=tuple(map(partition_argument, args.partition)),
         condition=None if args.where is None else parse_predicate(args.where, table.schema.fields),
@@ -135,7 +135,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
         table=table,
         partition_filter=partition_filter,
         is_full=not (args.minor or args.follow),
-        follow=args.follow,
+        follows=args.follow,
         spark_settings=spark_settings,
         metrics_port=metrics_port,
         terminal_width=args.terminal_width,

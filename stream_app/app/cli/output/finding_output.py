@@ -78,13 +78,13 @@ def result_lines(report: CheckReport, count: int) -> list[str]:
     return lines
 
 
-def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
+def detail_lines(report: CheckReport, *, is_quick: bool) -> list[str]:
     """Return the lines about the extent of the check."""
     extent_text = count_text(report.version_count, "version")
     if report.branch_count:
         extent_text += f" of the table and {report.branch_count} of its branches"
-    extent_text += "" if quick else f", {report.file_count} files with {report.row_count} rows"
-    lines = [f"checked: {extent_text}" + (" (metadata alone)" if quick else "")]
+    extent_text += "" if is_quick else f", {report.file_count} files with {report.row_count} rows"
+    lines = [f"checked: {extent_text}" + (" (metadata alone)" if is_quick else "")]
     lines += [f"replayed: {text}" for text in report.replayed]
     lines += [f"not checked: {text}" for text in report.left_out]
     if report.unread_files:

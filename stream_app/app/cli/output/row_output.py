@@ -56,7 +56,7 @@ def output(path: Path | None) -> Iterator[BinaryIO]:
 
 def write_table(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
     """Write aligned columns for people."""
-    columns = [Column(field.name, align_right=is_numeric(field.type)) for field in schema]
+    columns = [Column(field.name, aligns_right=is_numeric(field.type)) for field in schema]
     rows = chain.from_iterable(_text_rows(batch) for batch in batches)
     for line in text_lines(columns, rows):
         sink.write(line.encode(errors="replace") + b"\n")

@@ -162,15 +162,15 @@ def table_list(
     ]
     for name in columns:
         is_text, width = name in _COLUMN_RATIOS, max(len(name), *(len(row[name]) for row in rows))
-        min_width = None if is_text else width
+        width_min = None if is_text else width
         if name == "table":
-            min_width = min(width, _NAME_WIDTH_MIN)
+            width_min = min(width, _NAME_WIDTH_MIN)
         grid.add_column(
             name,
             justify="left" if is_text or name == "state" else "right",
             no_wrap=True,
             overflow="ellipsis",
-            min_width=min_width,
+            min_width=width_min,
             ratio=_COLUMN_RATIOS.get(name) if chosen_index is not None else None,
         )
     for index, (status, row) in enumerate(zip(tables, rows, strict=True)):

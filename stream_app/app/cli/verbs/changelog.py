@@ -200,7 +200,7 @@ def _follow_of(
         and table.consumers.next_snapshot_id(args.consumer) is not None
     )
     if not has_progress:
-        check_start(table, start, follow=args.follow)
+        check_start(table, start, follows=args.follow)
     columns = columns_argument(args.columns)
     stream_read = StreamRead(
         table,
@@ -210,9 +210,9 @@ def _follow_of(
     settings = FollowSettings(
         start=start,
         end=args.end,
-        follow=args.follow,
+        follows=args.follow,
         consumer_id=args.consumer,
-        ignore_progress=args.ignore_progress,
+        ignores_progress=args.ignore_progress,
     )
     kind, snapshot = pa.field("_row_kind", pa.string()), pa.field("_snapshot", pa.int64())
     schema = pa.schema([kind, snapshot, *list(stream_read.schema)[1:]])
@@ -265,17 +265,17 @@ def start_of(text: str) -> StreamStart:
         ) from None
 
 
-def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> None:
+def check_start(table: FileStoreTable, start: StreamStart, *, follows: bool) -> None:
     """Check that a snapshot that is requested by number exists.
 
     Raises:
-        UsageError: the snapshot has expired or, without `follow`, does not exist yet.
+        UsageError: the snapshot has expired or, without `follows`, does not exist yet.
     """
     snapshot_id = start.snapshot_id
     latest_id = table.snapshots.latest_id()
     if not snapshot_id or latest_id is None:
         return
-    if snapshot_id > latest_id and not follow:
+    if snapshot_id > latest_id and not follows:
         raise UsageError(
             f"snapshot {snapshot_id} does not exist yet, the latest is {latest_id}",
             where=table.location,

@@ -179,7 +179,7 @@ def _print_check(
     if args.format == "text":
         for line in result_lines(table_check.report, len(kinds)):
             print(line)
-        for line in detail_lines(table_check.report, quick=args.quick):
+        for line in detail_lines(table_check.report, is_quick=args.quick):
             print(line)
     return exit_code(kinds)
 
@@ -205,7 +205,7 @@ def _check_job(args: argparse.Namespace, job_tables: JobTables, progress: Progre
             kinds = print_findings(findings, path, args, progress, heading=path)
             kinds_by_table[name_in_path(path)] = set(kinds)
             if table_check.table is not None:
-                detail_text = "; ".join(detail_lines(table_check.report, quick=args.quick))
+                detail_text = "; ".join(detail_lines(table_check.report, is_quick=args.quick))
                 details.append(f"{path}: {detail_text}")
     kinds_by_table |= _print_refused(args, refused_reasons, progress)
     if args.format == "text":

@@ -99,8 +99,8 @@ def _jars(
     """
     if {"spark.jars", "spark.jars.packages"} & spark_settings.keys():
         return []
-    reads_topics = needs_sparks_source(source_config)
-    kafka = spark_kafka_jars(installed_spark_version()) if reads_topics else []
-    writes_checkpoint = reads_topics or source_config.kind is SourceKind.FILES
+    spark_reads_topics = needs_sparks_source(source_config)
+    kafka = spark_kafka_jars(installed_spark_version()) if spark_reads_topics else []
+    writes_checkpoint = spark_reads_topics or source_config.kind is SourceKind.FILES
     store = store_of(checkpoint) if writes_checkpoint else None
     return kafka + (jars_of_store(store.spark.jars) if store else [])

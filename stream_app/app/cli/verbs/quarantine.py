@@ -49,8 +49,8 @@ examples:
 _COLUMNS = (
     Column("reason"),
     Column("topic"),
-    Column("partition", align_right=True),
-    Column("records", align_right=True),
+    Column("partition", aligns_right=True),
+    Column("records", aligns_right=True),
     Column("offsets"),
     Column("first"),
     Column("last"),

@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{config.job_tables.name}: other jobs have the tables of other shares")
     for line in listing.json_lines() if args.json else short_listing.lines():
         print(line)
-    _print_facts_of_job(status, as_json=args.json)
+    _print_facts_of_job(status, prints_json=args.json)
     for row in rows if args.table is not None and not args.json else ():
         if row.reason is not None:
             print(f"\n{row.reason}")
@@ -111,11 +111,11 @@ def _remarks(
         yield load
 
 
-def _print_facts_of_job(status: JobStatus, *, as_json: bool) -> None:
+def _print_facts_of_job(status: JobStatus, *, prints_json: bool) -> None:
     """Print facts about the whole job: the latest database snapshot, and warnings."""
     database = database_facts(status.job_tables, status.checkpoint)
     if database is not None:
-        print(orjson.dumps(database.document()).decode() if as_json else database.line())
+        print(orjson.dumps(database.document()).decode() if prints_json else database.line())
     for warning in status.warnings():
         table_warning = {"table": warning.table, "warning": warning.problem, "fix": warning.fix}
-        print(orjson.dumps(table_warning).decode() if as_json else f"warning: {warning}")
+        print(orjson.dumps(table_warning).decode() if prints_json else f"warning: {warning}")

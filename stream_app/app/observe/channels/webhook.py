@@ -112,7 +112,7 @@ class Webhook(JobListener):
 
     def end(self) -> None:
         """Send the waiting notices, wait for them for a while, and stop."""
-        self._notify_of_records(at_once=True)
+        self._notify_of_records(skips_wait=True)
         self._end_event.set()
         self._enqueue(None)
         if self._thread is not None:
@@ -159,12 +159,12 @@ class Webhook(JobListener):
             return None
         return JobWarning(problem=self._problem, fix="correct stream.webhook-url, or leave it out")
 
-    def _notify_of_records(self, *, at_once: bool = False) -> None:
+    def _notify_of_records(self, *, skips_wait: bool = False) -> None:
         """Send a notice of the records quarantined since the last one; two threads may call it."""
         now_s = self.clock.steady_seconds()
         with self._lock:
             for table, records in list(self._unreported_records.items()):
-                if records.is_due(now_s) or (at_once and records.reasons):
+                if records.is_due(now_s) or (skips_wait and records.reasons):
                     record_count = sum(records.reasons.values())
                     notice: dict[str, object] = {"table": table, "records": record_count}
                     self._notify("quarantine", {**notice, "reasons": records.reasons})

@@ -22,14 +22,14 @@ class PastEpoch:
 
     Attributes:
         time_ms: the time of the commit, in ms since 1970, in UTC.
-        in_driver: whether the driver itself ran it, without tasks of Spark.
+        ran_in_driver: whether the driver itself ran it, without tasks of Spark.
     """
 
     epoch: int
     time_ms: int
     message_count: int
     byte_count: int
-    in_driver: bool
+    ran_in_driver: bool
     durations: EpochSeconds
 
 
@@ -103,7 +103,7 @@ class EpochHistory:
                 time_ms=time_ms,
                 message_count=report.counts.message_count,
                 byte_count=report.byte_count,
-                in_driver=report.in_driver,
+                ran_in_driver=report.ran_in_driver,
                 durations=report.durations,
             )
         )

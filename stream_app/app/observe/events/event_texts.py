@@ -92,7 +92,7 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
         "buckets": report.bucket_count,
         "files": report.file_count,
         "bytes": report.byte_count,
-        "in_driver": report.in_driver,
+        "in_driver": report.ran_in_driver,
         **{f"{name}_s": seconds for name, seconds in rounded_parts(report.durations).items()},
         "snapshots": [_snapshot_event(snapshot) for snapshot in report.snapshots],
         **_compaction_event(report),

@@ -17,8 +17,8 @@ from stream_app.app.http.connection_guard import (
     Guard,
     PortLimits,
     is_port_taken,
-    limit_for_port,
     open_listener,
+    port_connections_max,
 )
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.errors import UsageError
@@ -65,7 +65,9 @@ def serving_metrics(
             where=where,
             fix=f"{fix}, or choose another port",
         ) from None
-    guard = Guard("the metrics port", PortLimits(connections_max=limit_for_port(_CONNECTIONS_MAX)))
+    guard = Guard(
+        "the metrics port", PortLimits(connections_max=port_connections_max(_CONNECTIONS_MAX))
+    )
     with Server(_application(registry, checks), guard).serving(listener):
         yield
 

@@ -61,7 +61,7 @@ _COUNTERS = (
     ("messages", "Messages that were read."),
     ("changes", "Changes that were written."),
     ("skipped_messages", "Messages that mean no row."),
-    ("bad_records", "Records that could not be decoded."),
+    ("bad_records", "Records that could not be stored."),
     ("decoder_errors", "Bad records at which the decoder failed: a bug, to be reported."),
 )
 """Counters of an epoch without further labels."""
@@ -77,7 +77,7 @@ class JobMetrics:
             tables.
         name: the name of one of many tables, which may share their label; empty for the job itself.
         registry: the registry that `serving_metrics` serves.
-        compactions, maintenance, store, jvm, disks, loads: numbers that each scrape reads afresh.
+        compactions, maintenance, callbacks, store, jvm, disks, loads: numbers, read at each scrape.
         source: the distance of the tables behind their source.
     """
 
@@ -145,7 +145,7 @@ class JobMetrics:
         )
         self._reasons = self._table_counter(
             "bad_records_by_reason",
-            "Records that could not be decoded, by kind of reason.",
+            "Records that could not be stored, by kind of reason.",
             "reason",
         )
         for reason in REASON_KINDS:
@@ -235,7 +235,7 @@ class JobMetrics:
         counts = report.counts
         for name, count in (
             ("epochs", 1),
-            ("driver_epochs", int(report.in_driver)),
+            ("driver_epochs", int(report.ran_in_driver)),
             ("messages", counts.message_count),
             ("changes", counts.change_count),
             ("skipped_messages", counts.skipped_count),

@@ -52,7 +52,7 @@ from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.table.opening import check_fits, open_for_altering, with_configuration
+from stream_app.table.opening import check_fits, require_alterable, with_configuration
 
 _START = "start the job, and read its log"
 
@@ -227,7 +227,7 @@ class Examination:
             yield good_observation("table", f"{job_tables.location} will be created")
             yield from self._merging(schema)
             return
-        open_for_altering(table)
+        require_alterable(table)
         check_fits(table, schema)
         table = with_configuration(table, job_tables.table.options)
         yield from self._merging(table.schema)

@@ -141,10 +141,10 @@ def machine_memory() -> int:
     """Return the memory of the machine, or of its container, in bytes."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        memory_max_text = Path("/sys/fs/cgroup/memory.max").read_text().strip()
     except OSError:
         return total
-    return min(total, int(limit)) if limit.isdecimal() else total
+    return min(total, int(memory_max_text)) if memory_max_text.isdecimal() else total
 
 
 def disk_observations(location: str, free_min: int = FREE_DISK_MIN) -> Iterator[Observation]:

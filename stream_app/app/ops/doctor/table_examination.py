@@ -19,7 +19,7 @@ from stream_app.app.ops.doctor.observation import (
     warning_observation,
 )
 from stream_app.app.source.broker_connection import TopicInfo
-from stream_app.app.source.first_messages import first_messages, in_one_table
+from stream_app.app.source.first_messages import in_one_table, sample_messages
 from stream_app.app.table_setup.first_message_checks import (
     snapshot_only_remarks,
     tables_in_messages,
@@ -36,7 +36,7 @@ from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_exis
 from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.reader_lag import LAG_FIX, reader_lag
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from stream_app.table.versions.file_presence import FilePresence
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -104,7 +104,7 @@ def database_observations(job_tables: JobTables, paths: Mapping[str, str]) -> It
                 table = open_job_table(job_tables, path)
             except TableNotFoundError:  # a new table is created with its first rows
                 return
-            open_for_writing(table)
+            require_writable(table)
             yield from latest_snapshot_problems(table)
             yield from iceberg_reader_lag(table, table.name)
 
@@ -141,7 +141,7 @@ def column_observations(
     """Yield warnings about the columns of each table's messages; none without known topics."""
     if not topics:
         return
-    messages = in_one_table(first_messages(job_tables.source, topics))
+    messages = in_one_table(sample_messages(job_tables.source, topics))
     source_extractor = job_tables.source.source_extractor
     messages_of = dict(messages_by_origin(source_extractor.find_origins, messages))
     is_quiet = True

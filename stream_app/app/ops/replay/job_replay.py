@@ -106,7 +106,7 @@ def _replay_of_records(
         ).pipeline(),
         read_range=read_range,
         evolution_rules=settings.evolution_rules,
-        truncate_empties=settings.source_config.format_options.get(TRUNCATE_KEY)
+        empties_on_truncate=settings.source_config.format_options.get(TRUNCATE_KEY)
         == OnTruncate.APPLY.value,
     )
 

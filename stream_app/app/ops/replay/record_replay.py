@@ -96,7 +96,7 @@ class RecordReplay:
         evolution_rules: the rules by which the table follows its source, or None if it does not.
         selects: returns which records belong to the table; None means all.
         other_quarantine: another folder that may contain unresolved records of the table.
-        truncate_empties: whether a TRUNCATE empties the table; if so, earlier records are not
+        empties_on_truncate: whether a TRUNCATE empties the table; if so, earlier records are not
             replayed.
     """
 
@@ -111,7 +111,7 @@ class RecordReplay:
     evolution_rules: EvolutionRules | None = None
     selects: Callable[[Sequence[QuarantinedRecord]], Sequence[bool]] | None = None
     other_quarantine: Quarantine | None = None
-    truncate_empties: bool = False
+    empties_on_truncate: bool = False
 
     def run(self, record_filter: RecordFilter, *, dry_run: bool) -> ReplayOutcome:
         """Replay the chosen records.
@@ -239,7 +239,7 @@ class RecordReplay:
                 decoded_batch.changes.rows,
             )
             is_fresh = np.ones(len(message_indices), np.bool_)
-            if self.truncate_empties or merges_by_key:
+            if self.empties_on_truncate or merges_by_key:
                 offsets = np.array([record.offset for record in records], np.int64)[message_indices]
                 is_fresh = ~later_change_check.is_overtaken(
                     kafka_partition, rows, pa.array(offsets)

@@ -21,7 +21,7 @@ from stream_app.cdc.change_batch import concat_rows
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceFilter
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
-from stream_app.epochs.stages.partial_changes import bad_records_of_refused, with_messages
+from stream_app.epochs.stages.incomplete_changes import bad_records_of_refused, with_messages
 from stream_app.errors import UsageError
 from stream_app.format.snapshot_properties.source_end_json import offsets_of_end
 from stream_app.model.snapshot import Snapshot

@@ -21,7 +21,7 @@ from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.versions.base_sum_record import base_sum_record
 from stream_app.table.versions.time_travel import Version, at_version
-from stream_app.table.versions.waiting_row_count import rows_that_wait
+from stream_app.table.versions.waiting_row_count import count_waiting_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class TableSide:
         if not self.has_all or snapshot is None or why_unsummed(table.schema):
             return None
         record = base_sum_record(table, snapshot)
-        if not record.is_whole or rows_that_wait(table, snapshot, counts_newest_epoch=True):
+        if not record.is_whole or count_waiting_rows(table, snapshot, counts_newest_epoch=True):
             return None
         return record.total
 

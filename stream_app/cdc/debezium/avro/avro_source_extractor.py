@@ -94,10 +94,10 @@ class AvroSourceExtractor:
                     part.filter(pa.array(~is_named)), message_indices[slice_indices[~is_named]]
                 )
                 unreadable_reasons |= reasons
-                single_index = np.array(list(single_origins), np.int32)
+                single_indices = np.array(list(single_origins), np.int32)
                 for name_parts, field in zip(parts, ("database", "schema", "table"), strict=True):
                     texts = [getattr(origin, field) for origin in single_origins.values()]
-                    name_parts.append((single_index, pa.array(texts, pa.string())))
+                    name_parts.append((single_indices, pa.array(texts, pa.string())))
         database, schema_name, table = (
             gathered_array(name_parts, messages.num_rows, pa.string()) for name_parts in parts
         )
@@ -133,7 +133,7 @@ class AvroSourceExtractor:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        as_json = self.as_json(messages, with_schema=True)
+        as_json = self.as_json(messages, adds_envelope=True)
         return describe(as_json, options, keeps_nulls=self.keeps_nulls)
 
     def find_versions(
@@ -152,17 +152,17 @@ class AvroSourceExtractor:
             messages, indices_of_schemas, partial(self.describe, options=options)
         )
 
-    def as_json(self, messages: pa.RecordBatch, *, with_schema: bool) -> pa.RecordBatch:
+    def as_json(self, messages: pa.RecordBatch, *, adds_envelope: bool) -> pa.RecordBatch:
         """Return a few messages as JSON; null where a value cannot be read.
 
         Keys in another format stay as they are.
 
         Args:
-            with_schema: whether values get the envelope of their schema.
+            adds_envelope: whether values get the envelope of their schema.
         """
         keys = [self._json(key) or key for key in messages.column("key").to_pylist()]
         values = [
-            self._json(value, with_schema=with_schema)
+            self._json(value, adds_envelope=adds_envelope)
             for value in messages.column("value").to_pylist()
         ]
         for name, texts in (("key", keys), ("value", values)):
@@ -171,13 +171,13 @@ class AvroSourceExtractor:
             messages = messages.set_column(column_index, pa.field(name, pa.binary()), column)
         return messages
 
-    def _json(self, message: bytes | None, *, with_schema: bool = False) -> bytes | None:
+    def _json(self, message: bytes | None, *, adds_envelope: bool = False) -> bytes | None:
         try:
             if message is None:
                 return None
             text = avro_text(self.schemas, schema_number_of(message))
             payload = avro_as_json(message, text)
-            return _wrap_in_envelope(payload, parse_schema(text)) if with_schema else payload
+            return _wrap_in_envelope(payload, parse_schema(text)) if adds_envelope else payload
         except UnreadableRecordError:
             return None
 

@@ -316,16 +316,16 @@ class DebeziumAvro(DebeziumJson):
         if keys.null_count == len(keys):
             return messages
         key_objects = [b""]
-        object_index = np.zeros(len(keys), np.int64)
+        object_indices = np.zeros(len(keys), np.int64)
         for schema_number, indices in groups_by_value(schema_numbers_of(keys.fill_null(b""))):
             try:
                 fields = parse_schema(avro_text(self._registry, schema_number)).fields
             except UnreadableRecordError:
                 continue  # a key that stays Avro proves nothing
-            object_index[indices] = len(key_objects)
+            object_indices[indices] = len(key_objects)
             key_objects.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
-        objects = pa.array(key_objects, pa.binary()).take(pa.array(object_index))
-        keys = pc.if_else(pa.array(object_index > 0), objects, keys)
+        objects = pa.array(key_objects, pa.binary()).take(pa.array(object_indices))
+        keys = pc.if_else(pa.array(object_indices > 0), objects, keys)
         column_index = messages.schema.get_field_index("key")
         return messages.set_column(column_index, pa.field("key", pa.binary()), keys)
 
@@ -367,7 +367,7 @@ def _survey(
     other_options = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
         replace(setup, options=other_options),
-        {topic: extractor.as_json(batch, with_schema=False) for topic, batch in messages.items()},
+        {topic: extractor.as_json(batch, adds_envelope=False) for topic, batch in messages.items()},
     )
 
 

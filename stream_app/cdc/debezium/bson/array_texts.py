@@ -41,11 +41,11 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
 
     A document, with a value for each of its bytes::
 
-        text        {"t":["a", 1]}
-        in_string   .TT...TT......    from a quote on, until the one that ends the string
-        depth       11111222222210
-        is_within   .....TTTTTTTT.    an array of the document, with its end
-        rewritten   {"t":"[\\"a\\",1]"}
+        text          {"t":["a", 1]}
+        is_in_string  .TT...TT......    from a quote on, until the one that ends the string
+        depth         11111222222210
+        is_within     .....TTTTTTTT.    an array of the document, with its end
+        rewritten     {"t":"[\\"a\\",1]"}
 
     Args:
         texts: strings [n] of plain JSON, neither null nor empty.
@@ -55,11 +55,11 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     """
     data, offsets = own_bytes(texts)
     kinds = _BYTE_KINDS[data]
-    in_string = _in_string(kinds, offsets)  # step 1
-    step = np.where(in_string, np.int8(0), _STEPS[data])
+    is_in_string = _in_string(kinds, offsets)  # step 1
+    step = np.where(is_in_string, np.int8(0), _STEPS[data])
     depth = _depth(step, offsets)
     is_within = (depth >= 2) | ((depth == 1) & (step < 0))  # step 2
-    is_outside_string = is_within & ~in_string  # neither in a string, nor its first quote
+    is_outside_string = is_within & ~is_in_string  # neither in a string, nor its first quote
     is_strange = is_outside_string & (kinds == _STRANGE)
     is_strange |= (kinds == _BACKSLASH) | (depth > _DEPTH_MAX)
     is_last = np.zeros(len(data), np.bool_)
@@ -80,11 +80,11 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
 
 def _in_string(kinds: Bytes, offsets: Int64s) -> Bools:
     """Mark the bytes of strings, from a quote on, until the one that ends the string."""
-    in_string: Bools = np.logical_xor.accumulate(kinds == _QUOTE)
-    ends_in_string = in_string[offsets[1:-1] - 1]
+    is_in_string: Bools = np.logical_xor.accumulate(kinds == _QUOTE)
+    ends_in_string = is_in_string[offsets[1:-1] - 1]
     if ends_in_string.any():  # each text begins outside of strings
-        in_string ^= np.repeat(np.concatenate([[False], ends_in_string]), np.diff(offsets))
-    return in_string
+        is_in_string ^= np.repeat(np.concatenate([[False], ends_in_string]), np.diff(offsets))
+    return is_in_string
 
 
 def _depth(step: npt.NDArray[np.int8], offsets: Int64s) -> Int32s:

@@ -90,7 +90,7 @@ class ValueCursor:
         """
         self._data = data if is_padded else np.concatenate([data, np.zeros(_PADDING, np.uint8)])
         self._ends = ends
-        self._limit = len(self._data) - _PADDING + 1
+        self._broken_position = len(self._data) - _PADDING + 1
         """The position of broken messages; no message ends there."""
         self.positions = starts.copy()
         self._step_count = 0
@@ -152,17 +152,17 @@ class ValueCursor:
 
     def _read_spans(self, indices: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
         """Move the cursor over values of these lengths; return their starts and lengths."""
-        is_wrong = (lengths < 0) | (lengths > self._limit)
+        is_wrong = (lengths < 0) | (lengths > self._broken_position)
         lengths = np.where(is_wrong, 0, lengths)
         starts = self.positions[indices]
-        self.positions[indices] = np.minimum(starts + lengths, self._limit)
+        self.positions[indices] = np.minimum(starts + lengths, self._broken_position)
         self._mark_broken(indices[is_wrong])
         return starts, lengths
 
     def _read_bytes(self, indices: Int64s, size: int) -> Bytes:
         """Read the next bytes of each message: uint8 [m, size]."""
         positions = self.positions[indices]
-        self.positions[indices] = np.minimum(positions + size, self._limit)
+        self.positions[indices] = np.minimum(positions + size, self._broken_position)
         next_bytes: Bytes = self._data[positions[:, None] + np.arange(size)]
         return next_bytes
 
@@ -180,7 +180,7 @@ class ValueCursor:
         for byte_number in range(1, _VARINT_BYTES_MAX):
             if not len(unfinished_indices):
                 break
-            next_byte = self._data[np.minimum(positions[unfinished_indices], self._limit)]
+            next_byte = self._data[np.minimum(positions[unfinished_indices], self._broken_position)]
             values[unfinished_indices] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
                 7 * byte_number
             )
@@ -191,7 +191,7 @@ class ValueCursor:
                 if is_last
                 else unfinished_indices[next_byte >= 0x80]
             )
-        self.positions[indices] = np.minimum(positions, self._limit)
+        self.positions[indices] = np.minimum(positions, self._broken_position)
         self._mark_broken(indices[unfinished_indices])  # more than 64 bits
         return values
 
@@ -207,7 +207,7 @@ class ValueCursor:
                 self._read_longs(sized_rows)
             remaining_counts = np.abs(counts)
             self._mark_broken(indices[remaining_counts > _ITEMS_MAX])
-            has_items = (remaining_counts > 0) & (self.positions[indices] < self._limit)
+            has_items = (remaining_counts > 0) & (self.positions[indices] < self._broken_position)
             indices, remaining_counts = indices[has_items], remaining_counts[has_items]
             items = indices
             while len(items):  # as often as the longest block has items
@@ -224,7 +224,7 @@ class ValueCursor:
         self._mark_broken(indices)
 
     def _mark_broken(self, indices: Int64s) -> None:
-        self.positions[indices] = self._limit
+        self.positions[indices] = self._broken_position
 
     def binary(self, values: AvroValues, is_intact: Bools) -> pa.Array:
         """Return the bytes of values in intact messages: binary [m].

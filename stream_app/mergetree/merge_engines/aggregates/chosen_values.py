@@ -140,9 +140,11 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
         open_segments = open_segments[np.flatnonzero(~is_hit)]
     open_segments = open_segments[changes.lengths[open_segments] > SHALLOW]
     if len(open_segments):
-        all_valid = is_valid[changes.row_indices]
+        is_valid_change = is_valid[changes.row_indices]
         valid_indices = (
-            changes.last_indices(all_valid) if step < 0 else changes.first_indices(all_valid)
+            changes.last_indices(is_valid_change)
+            if step < 0
+            else changes.first_indices(is_valid_change)
         )
         valid_indices = valid_indices[open_segments]
         has_value = (valid_indices >= 0) & (valid_indices < len(changes.row_indices))
@@ -175,12 +177,12 @@ def _first_non_null_in_rounds(changes: SegmentChanges, is_valid: Bools) -> Int64
 
 
 def largest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]:
-    """Choose the largest value, for ``max`` and ``bool_or``."""
+    """Return an aggregate function that chooses the largest value: ``max`` or ``bool_or``."""
     return lambda column, changes, _: _extreme_values(column, changes, function, np.maximum)
 
 
 def smallest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]:
-    """Choose the smallest value, for ``min`` and ``bool_and``."""
+    """Return an aggregate function that chooses the smallest value: ``min`` or ``bool_and``."""
     return lambda column, changes, _: _extreme_values(column, changes, function, np.minimum)
 
 

@@ -43,7 +43,7 @@ def collect_elements(
 
     Undoing an array removes one equal element for each of its own, the oldest first.
     """
-    if not aggregate.distinct:
+    if not aggregate.is_distinct:
         return fold_elements(column, changes, _all_elements)
     # Each merged row, even one with null, makes the elements distinct.
     has_add = changes.segments_with(

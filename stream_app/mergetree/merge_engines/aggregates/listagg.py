@@ -31,7 +31,7 @@ def join_texts(
         has_text = is_counted & ~is_empty[changes.row_indices]
     bounds = np.concatenate(([0], np.cumsum(has_text)[changes.ends]))
     row_indices = changes.row_indices[changes.in_order(has_text)]
-    if aggregate.distinct:
+    if aggregate.is_distinct:
         texts = column.take(pa.array(row_indices))
         segments = np.repeat(np.arange(len(changes.starts)), np.diff(bounds))
         column, segments = _distinct_parts(texts, segments, aggregate.delimiter)

@@ -106,10 +106,10 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
 
     A node's children follow it, so the leaves can be read in one pass.
     """
-    (leaves_left,) = struct.unpack_from("<q", data, 1)
+    (remaining_leaf_count,) = struct.unpack_from("<q", data, 1)
     index_of: dict[int, int] = {}
     byte_offset = 9
-    while leaves_left:
+    while remaining_leaf_count:
         form, prefix_bytes = data[byte_offset], data[byte_offset + 3]
         byte_offset += 4 + prefix_bytes
         if form != _LEAF:
@@ -118,7 +118,7 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
         key = int.from_bytes(data[byte_offset : byte_offset + _KEY_BYTES], "big")
         (index_of[key],) = struct.unpack_from("<q", data, byte_offset + _KEY_BYTES)
         byte_offset += _KEY_BYTES + _INDEX_BYTES
-        leaves_left -= 1
+        remaining_leaf_count -= 1
     return index_of, byte_offset
 
 

@@ -74,7 +74,7 @@ def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator
 
 def _lookup_problems(options: Mapping[str, str]) -> Iterator[str]:
     core = CoreOptions(options)
-    if core.producer.by_full_compaction and core.merges_by_vectors:
+    if core.producer.writes_on_full_compaction and core.merges_by_vectors:
         yield "changelog-producer = full-compaction does not go with deletion-vectors.enabled"
 
 
@@ -82,7 +82,7 @@ def _keeps_first_problems(engine: str, options: Mapping[str, str]) -> Iterator[s
     core = CoreOptions(options)
     if core[SEQUENCE_FIELD]:
         yield f"merge-engine = {engine} keeps the row that came first: leave out sequence.field"
-    if core.writes_changelog and not core.producer.by_lookup:
+    if core.writes_changelog and not core.producer.writes_by_lookup:
         yield (
             f"merge-engine = {engine} cannot have changelog-producer = "
             f"{core.changelog_producer}: choose none "

@@ -48,7 +48,7 @@ class ColumnAggregate:
         ignores_retract: whether -U and -D rows do not change the column
             (``fields.<column>.ignore-retract``).
         delimiter: the delimiter between texts (``fields.<column>.list-agg-delimiter``).
-        distinct: whether each element is kept once (``fields.<column>.distinct``).
+        is_distinct: whether each element is kept once (``fields.<column>.distinct``).
         nested_key: the key fields of the ROWs in an ARRAY (``fields.<column>.nested-key``).
         count_limit: the maximum number of elements (``fields.<column>.count-limit``).
         time_field: the time field of a MAP's ROWs (``fields.<column>.ts-field``); None: the last
@@ -59,7 +59,7 @@ class ColumnAggregate:
     function: str
     ignores_retract: bool = False
     delimiter: str = ","
-    distinct: bool = False
+    is_distinct: bool = False
     nested_key: tuple[str, ...] = ()
     count_limit: int = NO_LIMIT
     time_field: str | None = None
@@ -69,7 +69,9 @@ class ColumnAggregate:
     def counts_each_once(self) -> bool:
         """Whether an option prevents a counting function from counting a value twice."""
         option = AGGREGATE_FUNCTIONS[self.function].distinct_option
-        return {"distinct": self.distinct, "nested-key": bool(self.nested_key)}.get(option, False)
+        return {"distinct": self.is_distinct, "nested-key": bool(self.nested_key)}.get(
+            option, False
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +96,13 @@ class MergeRules:
     Attributes:
         aggregates: column → aggregation; other columns have the engine's own rule.
         groups: the sequence groups of partial-update.
-        ignores_delete: whether -U and -D rows are ignored.
+        ignores_deletes: whether -U and -D rows are ignored.
         removes_on_delete: whether a delete removes the whole row.
     """
 
     aggregates: Mapping[str, ColumnAggregate]
     groups: tuple[SequenceGroup, ...] = ()
-    ignores_delete: bool = False
+    ignores_deletes: bool = False
     removes_on_delete: bool = False
 
     @cached_property
@@ -121,7 +123,7 @@ class MergeRules:
     @property
     def accepts_retracts(self) -> bool:
         """Whether partial-update can merge rows of kind -U and -D."""
-        return bool(self.groups) or self.ignores_delete or self.removes_on_delete
+        return bool(self.groups) or self.ignores_deletes or self.removes_on_delete
 
     def needed_columns(self, names: Collection[str]) -> set[str]:
         """Return the columns that determine the values of `names`, or whether a row exists."""
@@ -145,7 +147,7 @@ def merge_rules(
 def _whole_row_rules(
     options: Mapping[str, str], _names: Iterable[str], _primary_keys: Collection[str]
 ) -> MergeRules:
-    return MergeRules(aggregates={}, ignores_delete=CoreOptions(options)[IGNORE_DELETE])
+    return MergeRules(aggregates={}, ignores_deletes=CoreOptions(options)[IGNORE_DELETE])
 
 
 def _aggregation_rules(
@@ -189,7 +191,7 @@ def _partial_update_rules(
             if function is not None
         },
         groups=groups,
-        ignores_delete=core[IGNORE_DELETE],
+        ignores_deletes=core[IGNORE_DELETE],
         removes_on_delete=core[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE],
     )
 
@@ -236,7 +238,7 @@ def _aggregate(options: Mapping[str, str], name: str, function: str) -> ColumnAg
         function=function,
         ignores_retract=core[IGNORE_RETRACT.of(name)],
         delimiter=core[LIST_AGG_DELIMITER.of(name)],
-        distinct=core[DISTINCT.of(name)],
+        is_distinct=core[DISTINCT.of(name)],
         column=name,
         nested_key=nested_key(options, name),
         count_limit=core[COUNT_LIMIT.of(name)],

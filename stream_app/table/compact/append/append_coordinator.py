@@ -85,7 +85,7 @@ class AppendCompactCoordinator:
         self._partitions: frozenset[bytes] | None = None
         self._changed_id = 0
 
-    def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
+    def load(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Do nothing: the planner finds files by itself."""
 
     def adapt(self, policy_bounds: PolicyBounds) -> None:

@@ -164,7 +164,7 @@ class AppendCompactPlanner:
 
     def _collect(self, planner_round: _Round, excluded_names: Collection[str]) -> bool:
         """Collect small files that are new to the planner, and return whether more may follow."""
-        limit = self.table.options[COMPACTION_FILE_NUM_LIMIT]
+        files_max = self.table.options[COMPACTION_FILE_NUM_LIMIT]
         while True:
             if self._entries is None:
                 self._entries = self._next_entries(planner_round)
@@ -172,7 +172,7 @@ class AppendCompactPlanner:
                 return False
             for entry in self._entries:
                 is_small = entry.kind is FileKind.ADD and self._is_small(entry.file, excluded_names)
-                if planner_round.add_entry(entry, is_small) == limit:
+                if planner_round.add_entry(entry, is_small) == files_max:
                     return True
             self._entries = None
 
@@ -232,8 +232,8 @@ def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) 
     if file.file_name not in deletions:
         return False
     deleted_count = deletions[file.file_name][1]
-    max_share = schema.core_options[COMPACTION_DELETE_RATIO_THRESHOLD]
-    return deleted_count is None or deleted_count > file.row_count * max_share
+    deleted_share_max = schema.core_options[COMPACTION_DELETE_RATIO_THRESHOLD]
+    return deleted_count is None or deleted_count > file.row_count * deleted_share_max
 
 
 def _index_file_names(schema: TableSchema, deletions: Deletions) -> dict[str, str] | None:

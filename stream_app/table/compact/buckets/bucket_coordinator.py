@@ -40,7 +40,7 @@ from stream_app.table.compact.dropped_compaction_counter import DroppedCompactio
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-MakesManager = Callable[[FileStoreTable, BucketId, LiveBucket], CompactManager]
+ManagerFactory = Callable[[FileStoreTable, BucketId, LiveBucket], CompactManager]
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class BucketCoordinator:
 
     table: FileStoreTable
     executor: CompactExecutor
-    make_manager: MakesManager
+    make_manager: ManagerFactory
     age_clock: Clock = field(default_factory=SystemClock)
     failures: CompactionFailures[BucketId] = field(init=False)
     dropped_compactions: DroppedCompactionCounter = field(
@@ -64,7 +64,7 @@ class BucketCoordinator:
     _managers: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
     _idle_buckets: IdleBuckets = field(init=False, default_factory=IdleBuckets)
     _start_s: dict[BucketId, float] = field(init=False, default_factory=dict)
-    _in_doubt: set[BucketId] = field(init=False, default_factory=set)
+    _doubtful_buckets: set[BucketId] = field(init=False, default_factory=set)
     _rest_times: RestTimes = field(init=False)
     _partitions: frozenset[bytes] | None = field(init=False, default=None)
     _policy: AutoPolicy | None = field(init=False, default=None)
@@ -74,7 +74,7 @@ class BucketCoordinator:
         self.back_pressure = BackPressure(self.table.paths, self._managers, self.failures)
         self._rest_times = RestTimes(self.table.clock, self.table.visibility)
 
-    def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
+    def load(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of buckets that are not known yet.
 
         That decodes all manifests of their partitions. So it keeps the files of the partitions'
@@ -217,7 +217,7 @@ class BucketCoordinator:
             now_s=now_s,
             failed_count=self.failures.total,
             dropped=self.dropped_compactions.total,
-            waiting_row_count=self._rest_times.rows_to_report(self.waiting_row_count()),
+            waiting_row_count=self._rest_times.reported_row_count(self.waiting_row_count()),
         )
 
     def is_idle(self) -> bool:
@@ -250,7 +250,7 @@ class BucketCoordinator:
     def apply(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results are committed, and update the levels."""
         for compaction in compactions:
-            self._in_doubt.discard(compaction.bucket_id)
+            self._doubtful_buckets.discard(compaction.bucket_id)
             self.dropped_compactions.forget(compaction.bucket_id)
             self._managers[compaction.bucket_id].apply(compaction.change)
             if self._policy is not None:
@@ -258,7 +258,7 @@ class BucketCoordinator:
 
     def note_doubt(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""
-        self._in_doubt.update(compaction.bucket_id for compaction in compactions)
+        self._doubtful_buckets.update(compaction.bucket_id for compaction in compactions)
 
     def discard(
         self, compactions: Iterable[FinishedCompaction], snapshot: Snapshot | None, reason: str
@@ -272,9 +272,9 @@ class BucketCoordinator:
             self.dropped_compactions.note(
                 compaction.bucket_id, self.table.paths.bucket_folder(*compaction.bucket_id), reason
             )
-            if compaction.bucket_id not in self._in_doubt:
+            if compaction.bucket_id not in self._doubtful_buckets:
                 self.table.discard([compaction.change])
-            self._in_doubt.discard(compaction.bucket_id)
+            self._doubtful_buckets.discard(compaction.bucket_id)
             self._managers[compaction.bucket_id].forget_begun_compaction()
         self._read_levels([compaction.bucket_id for compaction in compactions], snapshot)
 
@@ -282,7 +282,9 @@ class BucketCoordinator:
         self._idle_buckets.clear()
         for bucket_id, live_bucket in read_live_buckets(self.table, snapshot, buckets).items():
             fresh_manager = self.make_manager(self.table, bucket_id, live_bucket)
-            self._managers[bucket_id].restore(fresh_manager.levels, fresh_manager.total_buckets)
+            self._managers[bucket_id].replace_levels(
+                fresh_manager.levels, fresh_manager.total_buckets
+            )
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():

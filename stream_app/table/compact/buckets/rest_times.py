@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from stream_app.clock import Clock
 from stream_app.model.bucket_id import BucketId
-from stream_app.planning.compact.waiting_rows import Visibility, rows_to_report
+from stream_app.planning.compact.waiting_rows import Visibility, reported_row_count
 
 REST_S = 600.0
 """Seconds without new files after which a bucket rests: its rows wait for no further flush."""
@@ -41,8 +41,8 @@ class RestTimes:
         filled_at_s = self._filled_at_s.get(bucket_id, -math.inf)
         return self.clock.steady_seconds() - filled_at_s >= REST_S
 
-    def rows_to_report(self, waiting_row_count: int) -> int:
+    def reported_row_count(self, waiting_row_count: int) -> int:
         """Return the waiting rows without the newest epoch's, whose compaction has just begun."""
         filled_at_s, newest_row_count = self._newest_fill
         age_s = self.clock.steady_seconds() - filled_at_s
-        return rows_to_report(waiting_row_count, newest_count=newest_row_count, age_s=age_s)
+        return reported_row_count(waiting_row_count, newest_count=newest_row_count, age_s=age_s)

@@ -77,10 +77,10 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
     """Run a compaction that also marks replaced rows of higher levels in deletion vectors."""
     bucket_id = request.bucket_id
     latest_snapshot = table.snapshots.latest()
-    index = table.manifests.read_index_manifest(
+    index_entries = table.manifests.read_index_manifest(
         latest_snapshot.index_manifest if latest_snapshot else None
     )
-    live_entries = [entry for entry in index if entry.bucket_id == bucket_id]
+    live_entries = [entry for entry in index_entries if entry.bucket_id == bucket_id]
     vectors = table.deletion_vector_files.read_buckets(live_entries).get(bucket_id, {})
     merging_rewriter = merge_rewriter(
         table, replace(table.bucket_files(*bucket_id), vectors=vectors)
@@ -103,7 +103,7 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
     try:
         has_64_bits = table.options[DELETION_VECTORS_BITMAP64]
         deleted_vectors = {
-            name: DeletionVector.of_positions(np.concatenate(positions), bitmap64=has_64_bits)
+            name: DeletionVector.of_positions(np.concatenate(positions), has_64_bits=has_64_bits)
             for name, positions in higher_level_lookup.positions_read.items()
         }
         removed_names = {file.file_name for file in change.removed_files}
@@ -154,7 +154,7 @@ def _needs_keys_only(table: FileStoreTable) -> bool:
         and traits.keeps_newest
         and not table.schema.sequence_fields
         and not options[IGNORE_DELETE]
-        and not options.producer.by_lookup
+        and not options.producer.writes_by_lookup
     )
     return traits.needs_lookup or needs_positions_only
 
@@ -166,11 +166,11 @@ def _before_row_lookup(
     options = table.options
     if traits_of(options.merge_engine).needs_lookup:
         return FirstRowChangelog(request.max_level, higher_level_lookup)
-    if options.producer.by_full_compaction:
+    if options.producer.writes_on_full_compaction:
         return FullCompactionChangelog(request.max_level)
     keeps_newest = traits_of(options.merge_engine).keeps_newest
     is_needed = not keeps_newest or table.merges_by_vectors
-    if options.looks_up and (is_needed or options.producer.by_lookup):
+    if options.looks_up and (is_needed or options.producer.writes_by_lookup):
         return LookupChangelog(
             table.layout(),
             request.max_level,
@@ -206,6 +206,6 @@ def _run_task(
         request=request,
         rewriter=rewriter,
         key_of=table.key_of,
-        min_file_size=table.schema.compaction_file_size,
+        file_size_min=table.schema.compaction_file_size,
         must_rewrite=must_rewrite,
     ).run()

@@ -1,4 +1,4 @@
-"""Functions of computed columns, and the order in which columns are made; see functions.txt."""
+"""Computes columns by their functions, in the order of functions.txt, and compares the values."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _values(case: Case) -> str:
         types.append(str(function.result_type))
         outcomes.append(
             [
-                "fails" if fails else _shown(value)
+                "fails" if fails else _value_text(value)
                 for value, fails in zip(values, has_failed, strict=True)
             ]
         )
@@ -96,7 +96,7 @@ def array_of(values: list[Any], data_type: DataType) -> pa.Array:
     return pa.concat_arrays(parts) if parts else pa.nulls(0, reading.arrow_type)
 
 
-def _shown(value: pa.Scalar) -> str:
+def _value_text(value: pa.Scalar) -> str:
     python_value = value.as_py()
     if python_value is None or isinstance(python_value, bool | int | str):
         return json.dumps(python_value, ensure_ascii=False)

@@ -90,7 +90,7 @@ class _Tables:
         lines = [
             f"{position} {kind} "
             + " ".join(
-                f"{name}={_shown(value)}"
+                f"{name}={_value_text(value)}"
                 for name, value in zip(names, row, strict=True)
                 if value is not None
             )
@@ -102,5 +102,5 @@ class _Tables:
         return "\n".join([*lines, f"skipped {decoded_batch.skipped_count}"])
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return repr(value) if isinstance(value, str | int) else f"'{value}'"

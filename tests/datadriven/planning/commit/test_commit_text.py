@@ -64,7 +64,7 @@ def groups(case: Case) -> str:
         for index, size in enumerate(sizes)
     ]  # fmt: skip
     groups = manifest_groups(
-        metas, target_size=int(case.args["target"]), min_count=int(case.args["at-least"])
+        metas, target_size=int(case.args["target"]), count_min=int(case.args["at-least"])
     )
     assert [meta for group in groups for meta in group] == metas
     texts = [" ".join(str(meta.file_size) for meta in group) for group in groups]

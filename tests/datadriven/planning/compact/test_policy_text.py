@@ -1,4 +1,4 @@
-"""The compaction rules that a job chooses for buckets, as text.
+"""Chooses the compaction rules of buckets, as a job does, and compares them as text.
 
 * ``choose [freshness=N] [levels=N] [OPTION=…]``: each line is a bucket, with its size and its usual
   flush, such as ``10 GB, 400 kB``. The output has the choice for each bucket. OPTION is

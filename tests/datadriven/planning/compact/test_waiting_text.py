@@ -13,7 +13,7 @@ from pathlib import Path
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.planning.compact.waiting_rows import (
     Visibility,
-    rows_to_report,
+    reported_row_count,
     visibility_of,
     waiting_row_count,
     waiting_text,
@@ -44,7 +44,7 @@ def _waiting(case: Case, line: str) -> int:
 def counted(case: Case) -> str:
     newest, pairs = int(case.args["newest"]), [line.split() for line in case.input_lines]
     return "\n".join(
-        str(rows_to_report(int(rows), newest_count=newest, age_s=float(age.removesuffix("s"))))
+        str(reported_row_count(int(rows), newest_count=newest, age_s=float(age.removesuffix("s"))))
         for rows, age in pairs
     )
 

@@ -1,4 +1,4 @@
-"""Decisions about Iceberg's metadata, as text."""
+"""Decides what Iceberg's metadata contain, and compares the decisions as text."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ def visible(case: Case) -> str:
 def merge(case: Case) -> str:
     rule = ManifestMergeLimits(
         target_size=_KILOBYTE * _KILOBYTE,
-        min_count=int(case.args["min"]),
-        max_count=int(case.args["max"]),
+        count_min=int(case.args["min"]),
+        count_max=int(case.args["max"]),
     )
     manifests = [
         manifest(index, int(word)) for index, word in enumerate(case.input_lines[0].split())

@@ -1,4 +1,4 @@
-"""The text test of an index's layers: which of them a snapshot uses, and which are merged.
+"""Decides which layers of a key index a snapshot uses, and which are merged, as text.
 
 ``chain at=SNAPSHOT``: each line is a layer, ``FIRST-LAST ROWS``. The output lists the layers in
 use. ``merge`` takes the rows of each layer, and prints them after the merge.

@@ -39,7 +39,7 @@ def file_of(line: str) -> DataFileMeta:
     )
 
 
-def shown(groups: Sequence[SplitGroup]) -> str:
+def groups_text(groups: Sequence[SplitGroup]) -> str:
     lines = [
         " ".join(["raw" if group.is_raw else "merged", *(file.file_name for file in group.files)])
         for group in groups
@@ -49,11 +49,13 @@ def shown(groups: Sequence[SplitGroup]) -> str:
 
 def splits(case: Case) -> str:
     files = [file_of(line) for line in case.input_lines]
-    return shown(merge_tree_groups(partition_into_sections(files, int_key_of), rules_of(case)))
+    return groups_text(
+        merge_tree_groups(partition_into_sections(files, int_key_of), rules_of(case))
+    )
 
 
 def append(case: Case) -> str:
-    return shown(append_groups([file_of(line) for line in case.input_lines], rules_of(case)))
+    return groups_text(append_groups([file_of(line) for line in case.input_lines], rules_of(case)))
 
 
 COMMANDS = {command.__name__: command for command in (splits, append)}

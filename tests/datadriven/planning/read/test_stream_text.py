@@ -19,7 +19,7 @@ from stream_app.planning.read.stream_step import (
     AdmittedSplits,
     StepLimits,
     follow_up,
-    min_full_level,
+    full_level_min,
 )
 from tests.support.suite.datadriven import Case, run_file
 from tests.support.tables.lsm_files import a_file
@@ -83,12 +83,12 @@ def means(case: Case) -> str:
 
 
 def level(case: Case) -> str:
-    return str(min_full_level(producer_traits(case.args["producer"]), int(case.args["levels"])))
+    return str(full_level_min(producer_traits(case.args["producer"]), int(case.args["levels"])))
 
 
 def take(case: Case) -> str:
-    names = {"snapshots": "max_snapshots", "files": "max_files", "bytes": "max_bytes"}
-    names["rows"] = "max_rows"
+    names = {"snapshots": "snapshots_max", "files": "files_max", "bytes": "bytes_max"}
+    names["rows"] = "rows_max"
     limits = {names[name]: int(value) for name, value in case.args.items()}
     admitted, lines, ends = AdmittedSplits(StepLimits(**limits)), [], False
     for line in case.input_lines:

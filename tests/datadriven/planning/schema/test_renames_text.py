@@ -43,7 +43,7 @@ def _name(name: TableName) -> str:
     return ".".join(filter(None, name))
 
 
-def _shown(statement: Statement) -> str:
+def _statement_text(statement: Statement) -> str:
     match statement:
         case AlterTable():
             parts = [f"{old} → {new}" for old, new in statement.renames]
@@ -59,7 +59,7 @@ def _shown(statement: Statement) -> str:
 
 
 def _ddl(case: Case) -> str:
-    return "\n".join(map(_shown, parse_statements(case.input))) or "nothing"
+    return "\n".join(map(_statement_text, parse_statements(case.input))) or "nothing"
 
 
 def _schema(match: re.Match[str]) -> TableSchema:

@@ -102,7 +102,7 @@ def _new(case: Case) -> str:
         multiple_table_partition_keys={
             name: tuple(keys.split(";")) for name, keys in multiple.items()
         },
-        sync_primary_keys_from_source_schema=case.args.get("from-source", "true") == "true",
+        copies_source_keys=case.args.get("from-source", "true") == "true",
         options=_pairs(case.args.get("options", "")),
         table_overrides={
             "own": TableOverrides(

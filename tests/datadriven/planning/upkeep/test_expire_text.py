@@ -52,7 +52,7 @@ def _range(case: Case) -> str:
     retention = Retention(
         num_max=int(fields.get("max", MANY)),
         num_min=int(fields.get("min", 1)),
-        time_ms=int(fields.get("time", 0)),
+        retained_ms=int(fields.get("time", 0)),
     )
     expired_ids = set(_numbers(fields["gone"])) if "gone" in fields else set()
     timed_ids: list[int] = []
@@ -63,8 +63,8 @@ def _range(case: Case) -> str:
 
     consumer = int(fields["consumer"]) if "consumer" in fields else None
     arguments: dict[str, Any] = {
-        "older_than_ms": int(fields.get("now", 1000)) - retention.time_ms,
-        "limit": int(fields.get("limit", 50)),
+        "bound_time_ms": int(fields.get("now", 1000)) - retention.retained_ms,
+        "expired_max": int(fields.get("limit", 50)),
         "time_of": time_of,
     }
     if case.command == "snapshots":

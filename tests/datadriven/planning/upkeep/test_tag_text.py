@@ -16,8 +16,8 @@ from stream_app.planning.upkeep.tag_creation import (
     due_tags,
     due_time_ms,
     expired_tags,
-    first_snapshot,
     lacks_snapshot,
+    next_to_examine,
     surplus_tags,
     tag_period_rule,
 )
@@ -80,7 +80,7 @@ def _tags_and_times(case: Case) -> tuple[list[Tag], list[SnapshotTime]]:
 
 def _due(case: Case) -> str:
     rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
-    start, next_start = first_snapshot(rules, tags)
+    start, next_start = next_to_examine(rules, tags)
     due = due_tags(rules, next_start, [s for s in snapshots if s.snapshot_id >= start])
     lines = [f"snapshot {tag.snapshot_id}: {tag.name}" for tag in due]
     return "\n".join(lines) or "none"
@@ -88,7 +88,7 @@ def _due(case: Case) -> str:
 
 def _lacks(case: Case) -> str:
     rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
-    start, next_start = first_snapshot(rules, tags)
+    start, next_start = next_to_examine(rules, tags)
     latest_snapshot = next((s for s in reversed(snapshots) if s.snapshot_id >= start), None)
     now, due = _millis(case.args["now"]), due_time_ms(rules, next_start)
     is_lacking = lacks_snapshot(rules, next_start, latest_snapshot, now)

@@ -1,4 +1,4 @@
-"""The text test of changes whose keys may have their row in another partition.
+"""Places changes whose keys may have their row in another partition, as text.
 
 ``place existing=RULE KEY=PARTITION``: each line is a change, ``KIND KEY in PARTITION``. The output
 lists the changes with the deletions that the rule adds, and the partition of each key's row

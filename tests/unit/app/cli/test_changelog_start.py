@@ -1,4 +1,4 @@
-"""``--from``: what its texts mean, and which snapshots it refuses."""
+"""``--from`` accepts each of its texts, and refuses snapshots that it cannot start from."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_an_expired_start_is_an_error_with_the_first_that_is_left(tmp_path: Path
     (Path(small.path) / "snapshot/EARLIEST").unlink()
     for text in ("1", "2-full"):
         with pytest.raises(UsageError, match="has expired: the table has 3 to 3") as caught:
-            check_start(small.table, start_of(text), follow=True)
+            check_start(small.table, start_of(text), follows=True)
         assert "begin with 3" in caught.value.fix
     for text in ("3", "earliest", "4"):
-        check_start(small.table, start_of(text), follow=True)
+        check_start(small.table, start_of(text), follows=True)
     with pytest.raises(UsageError, match="does not exist yet, the latest is 3"):
-        check_start(small.table, start_of("4"), follow=False)
+        check_start(small.table, start_of("4"), follows=False)

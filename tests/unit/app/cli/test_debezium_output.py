@@ -1,4 +1,4 @@
-"""Changes as Debezium's messages, and what our own reader of such messages makes of them."""
+"""stream_app decodes the Debezium messages that it writes back into the same changes."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_our_own_reader_reads_every_type_back() -> None:
             arrow_schema=schema,
             primary_keys=("k",),
             options=options,
-            keep_update_before=True,
+            keeps_update_before=True,
         ),
     )
     decoded_batch = reader.decode(pa.RecordBatch.from_arrays([values], ["value"]))

@@ -1,4 +1,4 @@
-"""``stream-app quarantine`` on a folder: list, show and drop, and what it refuses."""
+"""``stream-app quarantine`` lists, shows and drops records of a folder, and refuses the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every verb is given secrets in each way, and what it prints is searched for them."""
+"""No verb prints a secret, in whichever way it gets the secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relative paths mean other folders elsewhere: a verb says where it has looked for nothing."""
+"""A verb names the folders that it searched, because relative paths depend on its own folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables in a terminal: one print, and the live screen at a pseudo-terminal."""
+"""`top` shows the tables in a terminal: printed once, or live at a pseudo-terminal."""
 
 from __future__ import annotations
 

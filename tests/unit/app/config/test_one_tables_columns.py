@@ -9,7 +9,7 @@ from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import Message, a_row, change, creates
 
 
-def renamed(origin: str, key: int) -> Message:
+def renamed_row(origin: str, key: int) -> Message:
     """A row whose column ``v`` has the name ``note`` by now."""
     row = a_row(key)
     return change(origin, {"id": key, "note": row["v"], "n": row["n"]})
@@ -25,7 +25,7 @@ def test_tables_have_their_own_rules_for_unknown_and_missing_columns(tmp_path: P
     job = DatabaseJob(tmp_path)
     job.run(*(message for name in names for message in creates(f"shop.{name}", [1])))
     job.start(tables=tables)
-    job.run(*(renamed(f"shop.{name}", 2) for name in names))
+    job.run(*(renamed_row(f"shop.{name}", 2) for name in names))
     assert job.rows("a") == {1: "new 1", 2: "new 2"}
     assert "column 'note' is not in the table" in job.held()["b"]
     assert ["'v' is missing" in reason for reason in job.quarantine("c")] == [True]

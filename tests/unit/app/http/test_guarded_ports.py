@@ -1,4 +1,4 @@
-"""Strangers at the ports of a job: thousands of connections take a few descriptors, and no more.
+"""Thousands of strangers' connections to a job's ports take a bounded number of descriptors.
 
 The server is a process of its own that may open 512 files. The strangers are sockets of this one.
 """

@@ -25,7 +25,7 @@ from tests.support.files.plain_object import plain_object
 from tests.support.tables.small_table import small_table
 
 
-def drawn(renderable: object, width: int = 60) -> str:
+def drawn_text(renderable: object, width: int = 60) -> str:
     console = Console(file=io.StringIO(), width=width)
     console.print(renderable)
     return console.file.getvalue()  # type: ignore[attr-defined]
@@ -39,11 +39,11 @@ def test_a_tall_level_0_is_shortened_in_the_picture(tmp_path: Path) -> None:
     (level,) = level_rows(small.table, latest)
     assert (level.level, level.runs, level.files, level.rows) == (0, 20, 20, 20)
     planned = next_compactions(small.table, latest)
-    picture = drawn(levels_picture(sorted_run_rows(small.table, latest), planned))
+    picture = drawn_text(levels_picture(sorted_run_rows(small.table, latest), planned))
     assert "bucket 0: 20 sorted runs" in picture
     assert picture.count("L0") == 8
     assert "… and 12 more" in picture
-    assert drawn(levels_picture([], planned)).strip() == ""
+    assert drawn_text(levels_picture([], planned)).strip() == ""
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_bucket_shows_its_next_compaction(tmp_path: Path) -> None:
     def inspected() -> tuple[str, list[str | None]]:
         latest = small.table.snapshots.latest()
         planned = next_compactions(small.table, latest)
-        picture = drawn(levels_picture(sorted_run_rows(small.table, latest), planned), 200)
+        picture = drawn_text(levels_picture(sorted_run_rows(small.table, latest), planned), 200)
         rows = level_rows(small.table, latest, next_compactions=planned)
         return picture.rstrip().splitlines()[-1].strip(), [row.next for row in rows]
 
@@ -102,7 +102,9 @@ def test_keys_in_the_picture_are_cut_and_stay_on_their_line(tmp_path: Path) -> N
     small = small_table(tmp_path / "t", "k STRING, v STRING", ("k",))
     small.commit(*(("+I", {"k": key, "v": "x"}) for key in ("a\nb", "z" * 100)))
     latest = small.table.snapshots.latest()
-    picture = drawn(levels_picture(sorted_run_rows(small.table, latest), NextCompactions()), 200)
+    picture = drawn_text(
+        levels_picture(sorted_run_rows(small.table, latest), NextCompactions()), 200
+    )
     assert f"keys a\\nb to {'z' * 23}…\n" in picture
 
 

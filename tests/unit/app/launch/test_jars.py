@@ -1,4 +1,4 @@
-"""The folder of jars; a real resolve is what the broker's tests begin with."""
+"""The launcher resolves each set of jars once, and says what a folder of jars lacks."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_progress_counts_key_ranges_and_rows() -> None:
     plan = LoadPlan(
         source="jdbc:…",
         log_position="0/1",
-        begun_ms=1_000,
+        begun_time_ms=1_000,
         offsets={},
         epochs=[parts[:3], parts[3:]],
     )

@@ -35,14 +35,14 @@ def labels_of_metrics() -> dict[str, frozenset[str]]:
     return metrics
 
 
-def queried(expression: str) -> Iterator[tuple[str, set[str]]]:
+def queried_metrics(expression: str) -> Iterator[tuple[str, set[str]]]:
     """The metrics of a query, each with the labels of its matchers."""
     plain = re.sub(r'"[^"]*"', '""', expression)
     for name, matchers in re.findall(r"\b((?:stream_app|process)_\w+)(\{[^}]*\})?", plain):
         yield name, set(re.findall(r"(\w+)=~?", matchers))
 
 
-def grouped(expression: str) -> set[str]:
+def grouping_labels(expression: str) -> set[str]:
     """The labels by which a query adds up."""
     return {
         label
@@ -52,14 +52,14 @@ def grouped(expression: str) -> set[str]:
 
 
 def check_query(expression: str, metrics: Mapping[str, frozenset[str]]) -> None:
-    names = list(queried(expression))
+    names = list(queried_metrics(expression))
     assert names or _NO_METRICS & set(re.findall(r"\w+", expression)), expression
     allowed = {"instance", "job", "namespace", "pod"}
     for name, labels in names:
         assert name in metrics, f"{name} is not a metric: {expression}"
         assert labels <= metrics[name] | allowed, expression
         allowed |= metrics[name]
-    assert grouped(expression) <= allowed, expression
+    assert grouping_labels(expression) <= allowed, expression
 
 
 def dashboard_queries() -> Iterator[tuple[str, str]]:
@@ -80,7 +80,7 @@ def test_the_dashboard_asks_for_what_is_there() -> None:
     for expression, legend in dashboard_queries():
         check_query(expression, metrics)
         labels = set(re.findall(r"\{\{(\w+)\}\}", legend))
-        allowed = {"instance"}.union(*(metrics[name] for name, _ in queried(expression)))
+        allowed = {"instance"}.union(*(metrics[name] for name, _ in queried_metrics(expression)))
         assert labels <= allowed, legend
 
 

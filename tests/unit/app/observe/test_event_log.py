@@ -81,7 +81,7 @@ def test_an_epochs_line_names_its_compactions(
         sorted_run_histogram={5: 1, 1: 7},
         compactions=(REPORT,),
         metrics=METRICS,
-        in_driver=True,
+        ran_in_driver=True,
     )
     events.on_epoch(report)
     line, compacted = caplog.messages

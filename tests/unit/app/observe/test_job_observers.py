@@ -1,4 +1,4 @@
-"""The observers of a job start with their configuration, and get to know how it ended."""
+"""The observers of a job start with their configuration, and learn how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log of JSON lines: one object a record, with what it is about."""
+"""A log of JSON lines has one object a record, with the fields of its subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lineage, as a service of OpenLineage gets it by real requests."""
+"""A service of OpenLineage gets the job's lineage by real requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import StorageError, UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.table.job.table_job import TableJob
-from tests.support.servers.http_receiver import HttpReceiver, gunzipped, http_receiver
+from tests.support.servers.http_receiver import HttpReceiver, gunzipped_body, http_receiver
 from tests.support.tables.small_table import CompactHere, StandingClock, small_table
 
 COLUMNS = "id BIGINT NOT NULL, at TIMESTAMP(3), day STRING, op_ts TIMESTAMP(3), made TIMESTAMP(3)"
@@ -42,7 +42,7 @@ TABLES = SingleTable(
 
 def events_of(receiver: HttpReceiver) -> list[dict[str, Any]]:
     assert {request.path for request in receiver.posted} <= {"/api/v1/lineage"}
-    return [json.loads(gunzipped(request)) for request in receiver.posted]
+    return [json.loads(gunzipped_body(request)) for request in receiver.posted]
 
 
 def a_report(epoch: int, **counts: Any) -> EpochReport:

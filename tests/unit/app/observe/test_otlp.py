@@ -1,4 +1,4 @@
-"""Traces, as a receiver of OpenTelemetry's protocol reads them from real requests."""
+"""A receiver of OpenTelemetry's protocol gets the job's traces by real requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.errors import StorageError
 from stream_app.table.compact.compaction_report import CompactionReport
-from tests.support.servers.http_receiver import HttpReceiver, gunzipped, http_receiver
+from tests.support.servers.http_receiver import HttpReceiver, gunzipped_body, http_receiver
 from tests.support.tables.small_table import StandingClock
 
 BEGAN_MS = 1_000_000
@@ -38,7 +38,7 @@ def a_report(epoch: int) -> EpochReport:
 def body_of(receiver: HttpReceiver, path: str) -> bytes:
     """Return the body of the only request to a path."""
     [posted] = [request for request in receiver.posted if request.path == path]
-    return gunzipped(posted)
+    return gunzipped_body(posted)
 
 
 def test_an_epoch_is_a_trace_of_its_parts(

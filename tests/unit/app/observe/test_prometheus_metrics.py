@@ -1,4 +1,4 @@
-"""A job's numbers for Prometheus: what is there, under which name, and for how long."""
+"""A job gives Prometheus its numbers under their documented names, as long as they hold."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_epochs_and_lag() -> None:
         decoder_error_count=1, kind_counts=(7, 2, 2, 1), read_s=0.25, decode_s=1.5,
     )  # fmt: skip
     parts = EpochSeconds(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
-    metrics.count_epoch(EpochReport(epoch=0, counts=counts, durations=parts, in_driver=True))
+    metrics.count_epoch(EpochReport(epoch=0, counts=counts, durations=parts, ran_in_driver=True))
     metrics.count_epoch(EpochReport(epoch=1, counts=counts, durations=EpochSeconds(write_s=4.0)))
     metrics.count_epoch(EpochReport(epoch=1, is_skipped=True))
     metrics.note_progress(SourceProgress(1, 10, 77, {}), 1000)

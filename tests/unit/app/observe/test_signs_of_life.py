@@ -1,4 +1,4 @@
-"""A job that has said nothing for a while says what it is at."""
+"""A job that has logged nothing for a while logs its current step."""
 
 from __future__ import annotations
 

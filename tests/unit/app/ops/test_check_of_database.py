@@ -1,4 +1,4 @@
-"""`check --conf` of a job of a whole database, some of whose tables cannot be opened."""
+"""`check --conf` reports the tables of a database's job that it cannot open, and checks others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def conf(tmp_path: Path) -> Path:
     return tmp_path / "job.toml"
 
 
-def checked(conf: Path) -> int:
+def run_check(conf: Path) -> int:
     return main(["check", "--conf", str(conf), "--format", "jsonl"])
 
 
@@ -52,7 +52,7 @@ def test_a_table_that_is_gone_is_not_compared(
     conf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.rmtree(conf.parent / "w/d.db/a")
-    assert checked(conf) == NOT_COMPARED
+    assert run_check(conf) == NOT_COMPARED
     kinds = [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()]
     assert kinds == ["not-compared", "not-compared"]
 
@@ -61,7 +61,7 @@ def test_a_damaged_schema_is_more_than_not_compared(
     conf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (conf.parent / "w/d.db/a/schema/schema-0").write_text("{")
-    assert checked(conf) == FAILED
+    assert run_check(conf) == FAILED
     [damaged, sound] = map(json.loads, capsys.readouterr().out.splitlines())
     assert (damaged["kind"], damaged["where"]) == ("schema", "schema/schema-0")
     assert sound["kind"] == "not-compared"
@@ -74,7 +74,7 @@ def test_a_damaged_latest_snapshot_of_a_table_with_dynamic_buckets_stops_no_othe
     shutil.rmtree(folder)
     small_table(folder, "k INT", ("k",), bucket=-1).commit(("+I", {"k": 1}))
     (folder / "snapshot/snapshot-1").write_text("{")
-    assert checked(conf) == FAILED
+    assert run_check(conf) == FAILED
     findings = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert ("snapshots", "snapshot/snapshot-1") in [
         (finding["kind"], finding["where"]) for finding in findings

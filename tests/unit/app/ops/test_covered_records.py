@@ -1,4 +1,4 @@
-"""Quarantined records that a backfill reads are done with, once its commit is there."""
+"""A backfill marks the quarantined records that it reads as done after its commit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def topic(first: int, *values: str, partition: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 
-def unresolved(folder: Quarantine, *committed: str) -> list[int]:
+def unresolved_offsets(folder: Quarantine, *committed: str) -> list[int]:
     return [record.offset for record in folder.unresolved_records(committed)]
 
 
@@ -43,10 +43,10 @@ def test_only_a_record_that_is_in_the_topic_as_it_is_kept_is_covered(tmp_path: P
     assert list(covered.noting_covered(batches, ())) == batches
     assert covered.count == 1
     covered.mark("m", "backfill-m")
-    assert unresolved(folder) == [1, 2, 7], "the commit is not there"
-    assert unresolved(folder, "backfill-m") == [2, 7]
+    assert unresolved_offsets(folder) == [1, 2, 7], "the commit is not there"
+    assert unresolved_offsets(folder, "backfill-m") == [2, 7]
     covered.mark("m", "backfill-m", 5)
-    assert unresolved(folder) == [2, 7]
+    assert unresolved_offsets(folder) == [2, 7]
 
 
 def test_without_a_difference_there_is_no_commit_to_wait_for(tmp_path: Path) -> None:
@@ -54,5 +54,5 @@ def test_without_a_difference_there_is_no_commit_to_wait_for(tmp_path: Path) -> 
     covered = CoveredRecords([*folders, open_quarantine(str(tmp_path / "none"), {})])
     assert len(list(covered.noting_covered([topic(0, "a", "b", "c")], ()))) == 1
     covered.mark("m", "")
-    assert [unresolved(folder) for folder in folders] == [[], [9]]
+    assert [unresolved_offsets(folder) for folder in folders] == [[], [9]]
     assert not (tmp_path / "none").exists()

@@ -1,4 +1,4 @@
-"""Records that a job of a whole database has quarantined go to the right tables, once, in order."""
+"""A replay stores the quarantined records of a database's job in order, each in its table, once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bad(origin: str, key: int) -> Message:
     return change(origin, {**a_row(key), "n": "none"})
 
 
-def fixed(job: DatabaseJob, index: int) -> None:
+def fix_record(job: DatabaseJob, index: int) -> None:
     """The quarantine's copy of a message of the table `items` is right now, as after an option."""
     for file in Path(f"{job.config.stream.quarantine}/items").glob("epoch-*.jsonl"):
         file.write_text(file.read_text().replace('\\"n\\":\\"none\\"', '\\"n\\":1'))
@@ -70,8 +70,8 @@ def test_records_of_one_table(tmp_path: Path) -> None:
     job.run(change("shop.items", a_row(3, "newer")), *creates("shop.orders", [5]))
     assert job.rows("items") == {1: "new 1", 3: "newer 3"}
     assert replay(job, "items") == {"items": {"bad": [2, 5]}}
-    fixed(job, 2)
-    fixed(job, 5)
+    fix_record(job, 2)
+    fix_record(job, 5)
     assert replay(job, "items") == {"items": {"replayed": [2], "overtaken": [5]}}
     assert replay(job, "items") == {"items": {}}
     assert job.rows("items") == {1: "new 1", 2: "new 2", 3: "newer 3"}
@@ -100,7 +100,7 @@ def test_a_table_that_is_held_replays_what_it_has_passed(tmp_path: Path) -> None
     assert list(job.held()) == ["items"]
     bucket.unlink()
     moved.rename(bucket)
-    fixed(job, 0)
+    fix_record(job, 0)
     assert replay(job, "items") == {"items": {"replayed": [0]}}
     resume(job.checkpoint, "items", job.clock.now_ms() + 1)
     job.wait()

@@ -18,7 +18,7 @@ from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.observation import Observation, Severity, guarded_observations
 from stream_app.app.ops.doctor.table_examination import database_observations
-from stream_app.checkpoint.checkpoint_owner import own_checkpoint
+from stream_app.checkpoint.checkpoint_owner import claim_checkpoint
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.clock import SystemClock
@@ -79,7 +79,7 @@ def job(tmp_path: Path) -> Job:
     return Job(tmp_path)
 
 
-def only(observations: list[Observation]) -> Observation:
+def only_observation(observations: list[Observation]) -> Observation:
     [observation] = observations
     return observation
 
@@ -107,7 +107,7 @@ def test_a_warehouse_that_is_a_name_is_not_a_folder(job: Job) -> None:
     assert {"disk", "warehouse"}.isdisjoint(observation.subject for observation in observations)
     assert (
         "127.0.0.1:1"
-        in only(
+        in only_observation(
             [observation for observation in observations if observation.subject == "catalog"]
         ).text
     )
@@ -117,7 +117,7 @@ def test_a_table_that_does_not_fit_is_a_problem(
     job: Job, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job.table("k INT, w STRING")
-    observation = only(job.seen("table"))
+    observation = only_observation(job.seen("table"))
     assert observation.severity is Severity.PROBLEM
     assert "the table has no column 'v'" in observation.text
     assert (
@@ -130,7 +130,7 @@ def test_a_table_that_does_not_fit_is_a_problem(
 
 def test_a_table_that_fits_is_listed_with_its_snapshot(job: Job) -> None:
     job.table().commit(("+I", {"k": 1, "v": "a"}))
-    observation = only(job.seen("table"))
+    observation = only_observation(job.seen("table"))
     assert observation.severity is Severity.OK
     assert observation.text.endswith("fits the configuration: snapshot 1")
 
@@ -148,14 +148,14 @@ def test_doctor_reports_an_iceberg_catalog_behind_the_table(
     database.mkdir()  # nobody can open it
     table.commit(("+I", {"k": 1, "v": "a"}))
     assert "do not see snapshot 1" in caplog.text
-    away = only(job.seen("iceberg"))
+    away = only_observation(job.seen("iceberg"))
     assert (away.severity, "unable to open" in away.text) == (Severity.WARNING, True)
     database.rmdir()
-    behind = only(job.seen("iceberg"))
+    behind = only_observation(job.seen("iceberg"))
     assert behind.severity is Severity.WARNING
     assert behind.text == ("the Iceberg catalog has no snapshot, and the table has snapshot 1")
     table.commit(("+I", {"k": 2, "v": "a"}))
-    assert only(job.seen("iceberg")).text == "the Iceberg catalog has snapshot 2"
+    assert only_observation(job.seen("iceberg")).text == "the Iceberg catalog has snapshot 2"
 
 
 def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
@@ -163,9 +163,9 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     folder = JobFolder(str(job.folder / "checkpoint"), table.file_io)
     (job.folder / "checkpoint").mkdir()
     assert [observation.text for observation in job.seen("checkpoint")][-1].startswith("new: ")
-    own_checkpoint(JobStateFile(folder), table.location, table.identity())
+    claim_checkpoint(JobStateFile(folder), table.location, table.identity())
     assert job.seen("checkpoint")[-1].text == "belongs to this job, which continues where it was"
-    own_checkpoint(
+    claim_checkpoint(
         JobStateFile(JobFolder(str(job.folder / "other"), table.file_io)), "/elsewhere", "other"
     )
     (job.folder / "checkpoint").rename(job.folder / "own")
@@ -179,7 +179,7 @@ def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
     """The job would make a new table, and then refuse the checkpoint."""
     table = job.table().table
     folder = JobFolder(str(job.folder / "checkpoint"), table.file_io)
-    own_checkpoint(JobStateFile(folder), table.location, table.identity())
+    claim_checkpoint(JobStateFile(folder), table.location, table.identity())
     shutil.rmtree(job.folder / "warehouse/db.db/t")
     observation = job.seen("checkpoint")[-1]
     assert observation.severity is Severity.PROBLEM
@@ -197,14 +197,14 @@ def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
 @pytest.mark.parametrize("subject", ["checkpoint", "quarantine"])
 def test_a_folder_that_only_spark_reaches_is_a_warning(job: Job, subject: str) -> None:
     job.settings.append(f"stream.{subject}=gs://bucket/folder")
-    observation = only(job.seen(subject))
+    observation = only_observation(job.seen(subject))
     assert observation.severity is Severity.WARNING
     assert "only Spark reaches gs://bucket/folder" in observation.text
 
 
 def test_a_store_that_cannot_be_written_is_a_problem(job: Job) -> None:
     (job.folder / "warehouse").write_text("a file")
-    assert only(job.seen("warehouse")).severity is Severity.PROBLEM
+    assert only_observation(job.seen("warehouse")).severity is Severity.PROBLEM
 
 
 def on_s3(job: Job, s3: S3Server) -> str:
@@ -228,7 +228,7 @@ def test_a_store_is_really_tried_and_left_clean(job: Job, s3: S3Server) -> None:
 def test_a_store_that_takes_every_put_is_a_problem(job: Job, s3: S3Server) -> None:
     on_s3(job, s3)
     s3.ignores_conditions = True
-    observation = only(job.seen("warehouse"))
+    observation = only_observation(job.seen("warehouse"))
     assert observation.severity is Severity.PROBLEM
     assert "cannot create a file only if none exists" in observation.text
 
@@ -236,7 +236,7 @@ def test_a_store_that_takes_every_put_is_a_problem(job: Job, s3: S3Server) -> No
 def test_a_store_that_refuses_the_user_is_a_problem(job: Job, s3: S3Server) -> None:
     on_s3(job, s3)
     s3.error = (403, "AccessDenied")
-    assert only(job.seen("warehouse")).severity is Severity.PROBLEM
+    assert only_observation(job.seen("warehouse")).severity is Severity.PROBLEM
 
 
 def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
@@ -328,7 +328,7 @@ def test_java_must_be_new_enough(
     program.write_text(f"#!/bin/sh\necho '{output}' >&2\n")
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    observation = only(list(machine.java_observations()))
+    observation = only_observation(list(machine.java_observations()))
     assert (observation.severity, words in observation.text) == (severity, True)
 
 
@@ -336,13 +336,13 @@ def test_without_java_doctor_names_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    observation = only(list(guarded_observations("java", machine.java_observations)))
+    observation = only_observation(list(guarded_observations("java", machine.java_observations)))
     assert observation.severity is Severity.PROBLEM
     assert "install Java 17" in observation.fix
 
 
 def test_a_full_disk_is_a_warning(tmp_path: Path) -> None:
-    observation = only(
+    observation = only_observation(
         list(machine.disk_observations(str(tmp_path / "not" / "there"), free_min=1 << 62))
     )
     assert observation.severity is Severity.WARNING

@@ -1,4 +1,4 @@
-"""A replay of quarantined records: once, in the order of the source, never over a newer change."""
+"""A replay stores quarantined records once, in source order, and never over a newer change."""
 
 from __future__ import annotations
 
@@ -189,7 +189,10 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
 
     message_format = a_format(COLUMNS, keys, options={"truncate": "apply"})
     outcome = replace(
-        bench.a_replay(), read_range=read, unfiltered_format=message_format, truncate_empties=True
+        bench.a_replay(),
+        read_range=read,
+        unfiltered_format=message_format,
+        empties_on_truncate=True,
     ).run(EVERYTHING, dry_run=False)
     assert [record.offset for record in outcome.overtaken_records] == [0]
     assert [record.offset for record in outcome.replayed_records] == [3]

@@ -1,4 +1,4 @@
-"""A configuration that is written of messages is one that a job reads."""
+"""A job accepts the configuration that `init` writes by messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stream_app.model.schema.data_type import STRING, parse_data_type
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.source.source_table import SourceColumn, SourceTable
 from tests.support.jobs.table_section import table_section
-from tests.support.messages.debezium_messages import captured
+from tests.support.messages.debezium_messages import captured_messages
 
 TABLE = SourceTable(
     columns=(
@@ -65,7 +65,7 @@ def test_captured_messages_give_a_configuration(tmp_path: Path) -> None:
             ("debezium_mariadb_plain", "mdb.shop.customers", False),
         ]
     ):
-        table = describe(captured(file, topic), NO_MAPPING_OPTIONS)
+        table = describe(captured_messages(file, topic), NO_MAPPING_OPTIONS)
         assert table is not None
         text = configuration_text(replace(DRAFT, table=table, topic=topic))
         assert ("The messages have no types" in text) is not typed

@@ -1,4 +1,4 @@
-"""URLs of databases for ``stream-app init --from-jdbc``, and what the command refuses."""
+"""``stream-app init --from-jdbc`` parses URLs of databases, and refuses the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before a job starts: Java's security settings in Python's words, and servers that answer."""
+"""The checks before a start translate Java's security settings, and ask servers that answer."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def message(op: str = "c", *, names: list[str] | None = None, **fields: Any) -> 
     return json.dumps({"schema": {"type": "struct", "fields": [row]}, "payload": payload})
 
 
-def described(
+def described_table(
     *values: str, options: dict[str, str] | None = None, inexact: InexactTimes = InexactTimes.NUMBER
 ) -> SourceTable:
     source_extractor = make_source_extractor("debezium-json", options or {})
@@ -61,7 +61,7 @@ def remarks(table: SourceTable) -> list[str]:
 
 def test_a_nullable_column_with_a_default_may_have_lost_nulls() -> None:
     default = {"default": 7}
-    [remark] = remarks_of_new(described(message(a=(1, default), b=(2, default))).columns)
+    [remark] = remarks_of_new(described_table(message(a=(1, default), b=(2, default))).columns)
     assert remark.columns == ("a", "b")
     assert "a null arrives as the DEFAULT" in remark.text()
     assert "value.converter.replace.null.with.default = false" in remark.remedy("source.{}".format)
@@ -78,7 +78,7 @@ def test_a_nullable_column_with_a_default_may_have_lost_nulls() -> None:
     ],
 )
 def test_where_no_null_is_lost_nothing_is_said(value: Any, schema: Any, options: Any) -> None:
-    assert remarks(described(message(a=(value, schema)), options=options)) == []
+    assert remarks(described_table(message(a=(value, schema)), options=options)) == []
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_where_no_null_is_lost_nothing_is_said(value: Any, schema: Any, options:
 def test_a_time_with_microseconds_is_said_when_it_is_made(
     inexact: str, data_type: str, words: str
 ) -> None:
-    table = described(message(t=(1, MICRO_TIME)), inexact=InexactTimes(inexact))
+    table = described_table(message(t=(1, MICRO_TIME)), inexact=InexactTimes(inexact))
     assert str(table.columns[0].data_type) == data_type
     assert remarks(table)[0].startswith(words)
 
@@ -116,12 +116,12 @@ def test_a_time_with_microseconds_is_said_when_it_is_made(
 def test_what_the_connector_has_lost_is_said(schema: dict[str, Any], words: str) -> None:
     prefix = "__debezium.source.column."
     parameters = {prefix + name: value for name, value in schema.pop("parameters", {}).items()}
-    [line] = remarks(described(message(a=(1, {**schema, "parameters": parameters}))))
+    [line] = remarks(described_table(message(a=(1, {**schema, "parameters": parameters}))))
     assert words in line
 
 
 def test_an_added_default_is_said_of_the_column_that_came_with_it() -> None:
-    table = described(message(id=(1, {}), a=(1, {"default": 7, "optional": False})))
+    table = described_table(message(id=(1, {}), a=(1, {"default": 7, "optional": False})))
     [remark] = remarks_of_added([table.columns[1]])
     assert remark.columns == ("a",)
     assert "rows from before have it there, and null here" in remark.text()
@@ -134,7 +134,7 @@ def test_an_added_default_is_said_of_the_column_that_came_with_it() -> None:
 
 
 def test_a_time_of_an_older_table_is_said_to_be_cut() -> None:
-    table = described(message(t=(1, MICRO_TIME)))
+    table = described_table(message(t=(1, MICRO_TIME)))
     [remark] = remarks_of_existing(table, parse_columns("t TIME(3)"), {0}, inexact="inexact")
     assert "they are cut off" in remark.text()
     assert "sync.inexact = 'number'" in remark.remedy("sync.{}".format)

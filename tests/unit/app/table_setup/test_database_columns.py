@@ -26,7 +26,7 @@ WHOLE = [
 ]  # fmt: skip
 
 
-def decoded(database: Database, name: str, *messages: Any) -> list[dict[str, Any]]:
+def decoded_rows(database: Database, name: str, *messages: Any) -> list[dict[str, Any]]:
     """The rows that the job's own format makes of messages."""
     decode = job_pipeline(database.job_tables, database.table(name))
     decoded_batch = decode.decode(table_of(messages).to_batches()[0])
@@ -39,7 +39,7 @@ def test_a_new_table_has_the_made_columns_in_each_row(tmp_path: Path) -> None:
     messages = creates("shop.orders", [1, 2])
     database.feeds(*messages)
     assert database.columns("orders") == WHOLE
-    rows = decoded(database, "orders", *messages)
+    rows = decoded_rows(database, "orders", *messages)
     assert [
         (row["id"], row["tag"], row["first"], row["__table_name"], row["__offset"]) for row in rows
     ] == [(1, "NEW 1", "NEW", "orders", 0), (2, "NEW 2", "NEW", "orders", 1)]
@@ -57,8 +57,8 @@ def test_settings_of_one_table_override_those_of_all_tables(tmp_path: Path) -> N
     database.feeds(*creates("shop.orders", [1]), *items)
     assert database.columns("orders") == WHOLE
     assert database.columns("items") == ["id BIGINT NOT NULL", "v STRING", "n INT", "year INT"]
-    assert [row["year"] for row in decoded(database, "items", *items)] == [1970]
-    assert [row["id"] for row in decoded(database, "orders", *creates("o.p", [1, 2]))] == [2]
+    assert [row["year"] for row in decoded_rows(database, "items", *items)] == [1970]
+    assert [row["id"] for row in decoded_rows(database, "orders", *creates("o.p", [1, 2]))] == [2]
 
 
 def test_a_table_without_the_columns_has_what_fits(
@@ -74,7 +74,7 @@ def test_a_table_without_the_columns_has_what_fits(
         "filter does not apply: there is no column note",
     ):
         assert f"the table numbers: {words}" in caplog.text
-    [row] = decoded(database, "numbers", change("shop.numbers", {"id": 1, "n": 5}))
+    [row] = decoded_rows(database, "numbers", change("shop.numbers", {"id": 1, "n": 5}))
     assert (row["id"], row["__table_name"]) == (1, "numbers")
 
 
@@ -87,7 +87,7 @@ def test_a_made_column_may_be_a_key(tmp_path: Path) -> None:
     database.feeds(*messages)
     schema = database.table("orders").schema
     assert (schema.primary_keys, schema.partition_keys) == (("part", "id"), ("part",))
-    assert [row["part"] for row in decoded(database, "orders", *messages)] == [0, 20]
+    assert [row["part"] for row in decoded_rows(database, "orders", *messages)] == [0, 20]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_table_that_is_there_gets_the_columns_when_the_job_starts(tmp_path: Pa
     assert again.columns("orders") == [name.replace(" NOT NULL", "") if name[0] == "_" else name
                                        for name in WHOLE]  # fmt: skip
     assert feed.table_job.table.schema.schema_id == 1
-    [row] = decoded(again, "orders", *creates("shop.orders", [3]))
+    [row] = decoded_rows(again, "orders", *creates("shop.orders", [3]))
     assert (row["tag"], row["__table_name"]) == ("NEW 3", "orders")
     assert (
         Database(tmp_path, **MADE_COLUMNS)

@@ -1,4 +1,4 @@
-"""The rows of a job that break an expectation: each action, and what the job tells of it."""
+"""A job takes each action for rows that break an expectation, and reports them."""
 
 from __future__ import annotations
 

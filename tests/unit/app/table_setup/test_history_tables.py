@@ -1,4 +1,4 @@
-"""Tables of a database that keep every version of a row."""
+"""A job of a database creates tables that keep every version of a row."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.source_renames import RenameReaction
 from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
-from stream_app.table.opening import open_for_altering
+from stream_app.table.opening import require_alterable
 from stream_app.table.schema.alter import alter_table
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.table_writer import read_rows
@@ -124,7 +124,7 @@ def test_a_rename_may_hold_the_table_until_an_operator_renames_it(tmp_path: Path
     job.run(RENAME, old(2), new(3))
     assert "renamed column 'v' to 'note'" in job.held()["orders"]
     assert "--rename-column v=note" in job.held()["orders"]
-    alter_table(open_for_altering(job.table("orders")), [RenameColumn("v", "note")])
+    alter_table(require_alterable(job.table("orders")), [RenameColumn("v", "note")])
     job.start()
     job.run(old(4))
     assert job.held() == {}
@@ -140,7 +140,7 @@ def test_another_column_with_the_old_name_holds_the_table(tmp_path: Path) -> Non
     job.run(change("shop.orders", {"id": 3, "note": "v3", "n": 3, "v": "another"}))
     assert "has a new column 'v'" in job.held()["orders"]
     added = AddColumn(name="v", data_type=parse_columns("v STRING").fields[0].data_type)
-    alter_table(open_for_altering(job.table("orders")), [added])
+    alter_table(require_alterable(job.table("orders")), [added])
     job.start()
     job.run()
     assert job.held() == {}

@@ -1,4 +1,4 @@
-"""The table of a job: what a configuration leaves to us, and folders that cannot be made."""
+"""A job creates its table by its configuration, and names folders that it cannot create."""
 
 from __future__ import annotations
 
@@ -95,23 +95,23 @@ def test_the_table_alone_decides_how_rows_merge(tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
     key = "fields.v.aggregate-function"
     engine = "table.options.merge-engine=aggregation"
-    max_config, unset_config, min_config = (
+    config_with_max, unset_config, config_with_min = (
         conf(tmp_path, warehouse, engine, *more)
         for more in ([f"table.options.{key}=max"], [], [f"table.options.{key}=min"])
     )
-    max_table = table_of(max_config)
+    table_with_max = table_of(config_with_max)
     unset_table = table_of(unset_config)
     assert unset_table.schema.merge_rules.aggregates["v"].function == "max"
     with pytest.raises(SchemaMismatchError, match="is max in the table, min is conf") as raised:
-        table_of(min_config)
+        table_of(config_with_min)
     assert raised.value.fix is not None
     advised = shlex.split(raised.value.fix.rpartition("stream-app ")[2])
     assert main(advised) == 0
-    assert table_of(min_config).schema.merge_rules.aggregates["v"].function == "min"
+    assert table_of(config_with_min).schema.merge_rules.aggregates["v"].function == "min"
     # A job that runs takes what its configuration leaves to the table, and ends at a contradiction.
     assert with_latest_schema(unset_table).schema.merge_rules.aggregates["v"].function == "min"
     with pytest.raises(UnsupportedTableError, match="is min in the table, max is configured"):
-        with_latest_schema(max_table)
+        with_latest_schema(table_with_max)
 
 
 def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path) -> None:

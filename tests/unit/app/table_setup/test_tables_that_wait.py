@@ -1,4 +1,4 @@
-"""Tables of a database that cannot be created for now: none of their messages is lost."""
+"""A table that cannot be created yet loses none of its messages."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from stream_app.app.text.text_table import Column, text_lines, visible_text
 
-COLUMNS = [Column("n", align_right=True), Column("text", width_max=10)]
+COLUMNS = [Column("n", aligns_right=True), Column("text", width_max=10)]
 
 
 def test_nothing_without_rows() -> None:

@@ -1,4 +1,4 @@
-"""Texts of values: nothing is lost on the way through JSON."""
+"""Values as text survive JSON without loss."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from stream_app.model.schema.data_type import parse_columns
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
-def parsed(column: pa.Array) -> list[object]:
+def parsed_texts(column: pa.Array) -> list[object]:
     return [json.loads(text, parse_float=Decimal) for text in json_texts(column).to_pylist()]
 
 
 @given(st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"]))))
 def test_a_text_of_a_string_is_json(values: list[str | None]) -> None:
-    assert parsed(pa.array(values, pa.string())) == values
+    assert parsed_texts(pa.array(values, pa.string())) == values
 
 
 @given(st.lists(st.none() | st.binary()))
 def test_a_text_of_bytes_is_base64(values: list[bytes | None]) -> None:
-    texts = parsed(pa.array(values, pa.binary()))
+    texts = parsed_texts(pa.array(values, pa.binary()))
     assert [None if text is None else base64.b64decode(str(text)) for text in texts] == values
 
 
@@ -66,7 +66,7 @@ def test_a_text_of_a_double_gives_the_same_double(values: list[float | None]) ->
 
 @given(st.lists(st.none() | INT64))
 def test_a_text_of_an_integer_gives_the_same_integer(values: list[int | None]) -> None:
-    assert parsed(pa.array(values, pa.int64())) == values
+    assert parsed_texts(pa.array(values, pa.int64())) == values
 
 
 def test_a_line_has_its_columns_in_order_and_its_names_escaped() -> None:

@@ -1,4 +1,4 @@
-"""Actions of the page: without the token, from elsewhere and twice at once they are refused."""
+"""The page refuses actions without the token, from another site, and twice at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.errors import OPERATOR_NEEDED, UsageError
 from stream_app.fileio.store_registry import file_io_of
-from tests.support.pages.web_server import Warehouse, rows, served
+from tests.support.pages.web_server import Warehouse, rows, served_warehouse
 
 TOKEN = "0123456789abcdef<&>"
 PAGE = "/tables/shop.orders"
@@ -33,7 +33,7 @@ ACT = f"{PAGE}/actions"
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path, TOKEN) as site:
+    with served_warehouse(tmp_path, TOKEN) as site:
         site.table("shop.orders").commit(*rows(1))
         yield site
 
@@ -128,7 +128,7 @@ def test_an_action_says_what_it_does_before_it_asks_for_the_token(warehouse: War
 
 def test_without_a_token_no_action_is_offered(tmp_path: Path) -> None:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path) as site:
+    with served_warehouse(tmp_path) as site:
         site.table("shop.orders").commit(*rows(1))
         assert "Compact" not in site.words(PAGE).replace("Compactions", "")
         assert "no such action" in site.words(f"{ACT}/tag", status=404)
@@ -164,7 +164,7 @@ def test_the_token_is_on_no_page(warehouse: Warehouse) -> None:
 
 def test_without_a_token_there_are_no_actions(tmp_path: Path) -> None:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path) as warehouse:
+    with served_warehouse(tmp_path) as warehouse:
         warehouse.table("shop.orders").commit(*rows(1))
         assert "<form" not in warehouse.get(PAGE)
         assert "reads only" in warehouse.words(PAGE)

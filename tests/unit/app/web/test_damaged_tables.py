@@ -1,4 +1,4 @@
-"""Damaged tables: each says what is wrong, shows what can be read, and hides no other table."""
+"""The pages show a damaged table's errors and its readable parts, and all other tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
-from tests.support.pages.web_server import Warehouse, rows, served, versions
+from tests.support.pages.web_server import Warehouse, rows, served_warehouse, versions
 
 PAGE = "/tables/shop.orders"
 
@@ -18,7 +18,7 @@ PAGE = "/tables/shop.orders"
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path) as site:
+    with served_warehouse(tmp_path) as site:
         orders = site.table("shop.orders", num_sorted_run__compaction_trigger=3)
         for key in range(4):
             orders.commit(*rows(key))

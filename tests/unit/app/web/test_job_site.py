@@ -1,4 +1,4 @@
-"""The page of a job of a whole database: states, lag, what runs, a replay."""
+"""The page of a database's job shows states, lag and current work, and offers a replay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.table.analyze.recorded_proof import record_proof
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from tests.support.jobs.busy_job import Busy
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import GARBAGE, bad, creates
@@ -56,7 +56,7 @@ def test_the_list_has_the_age_of_proofs(tmp_path: Path) -> None:
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     with page_of(job) as page:
         assert "proven" not in page.words("/")
-        opened = open_for_writing(job.table("orders"))
+        opened = require_writable(job.table("orders"))
         record_proof(opened, "jdbc:postgresql://db/shop o.t, at LSN 0/1A2B", "1 row", ["w (real)"])
         words = page.words("/")
         assert re.search(r"orders ready up to date \S+ s ago \S+ s ago, in part ", words)
@@ -158,7 +158,7 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
     history.watch("orders", Busy())
     counts = DecodeCounts(message_count=1000)
     parts = EpochSeconds(wait_s=1, read_s=0.5, decode_s=2, route_s=0.5, write_s=2, commit_s=2)
-    report = EpochReport(epoch=0, counts=counts, durations=parts, in_driver=True)
+    report = EpochReport(epoch=0, counts=counts, durations=parts, ran_in_driver=True)
     history.add("orders", report, job.clock.now_ms())
     job.state.update(replace(job.state.state, decoder="arrays (the package numba is missing)"))
     with page_of(job, history) as page:

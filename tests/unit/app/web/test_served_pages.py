@@ -1,4 +1,4 @@
-"""The pages of tables, asked over HTTP of a running server."""
+"""A running server answers requests for the pages of tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from stream_app.errors import OPERATOR_NEEDED
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.quarantine.quarantine_folder import open_quarantine
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from tests.support.pages.web_server import Warehouse, rows, served, versions
+from tests.support.pages.web_server import Warehouse, rows, served_warehouse, versions
 from tests.support.tables.small_table import small_table
 
 EVIL = "<script>alert('x')</script>"
@@ -37,7 +37,7 @@ EVIL = "<script>alert('x')</script>"
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path) as site:
+    with served_warehouse(tmp_path) as site:
         yield site
 
 

@@ -1,4 +1,4 @@
-"""The list of tables: found, sorted, and quick when nothing is new."""
+"""The list of tables is complete and sorted, and cheap while nothing changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from tests.support.files.counting_file_io import CountingFileIO
-from tests.support.pages.web_server import Warehouse, rows, served
+from tests.support.pages.web_server import Warehouse, rows, served_warehouse
 from tests.support.tables.small_table import TIME_MS, SmallTable, StandingClock, small_table
 
 TABLES = [
@@ -75,7 +75,7 @@ def test_freshness_is_what_is_unread(
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path) as site:
+    with served_warehouse(tmp_path) as site:
         yield site
 
 

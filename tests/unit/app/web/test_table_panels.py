@@ -26,7 +26,7 @@ from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from tests.support.pages.web_server import Warehouse, rows, served
+from tests.support.pages.web_server import Warehouse, rows, served_warehouse
 from tests.support.tables.small_table import TIME_MS, SmallTable, StandingClock, small_table
 
 CLOCK = StandingClock(TIME_MS + 3_600_000)
@@ -36,7 +36,7 @@ PAGE = "/tables/shop.orders"
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    with served(tmp_path, clock=CLOCK) as site:
+    with served_warehouse(tmp_path, clock=CLOCK) as site:
         yield site
 
 
@@ -138,7 +138,7 @@ def test_the_largest_files_are_listed(warehouse: Warehouse) -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
-def unfinished(bucket: int, *, is_running: bool = True) -> UnfinishedCompaction:
+def unfinished_compaction(bucket: int, *, is_running: bool = True) -> UnfinishedCompaction:
     return UnfinishedCompaction(
         partition="", bucket=bucket, is_running=is_running, reason="size ratio", levels=(0, 0),
         output_level=4, file_count=2, byte_count=2048,
@@ -155,7 +155,7 @@ def three_runs(folder: Path) -> SmallTable:
 def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
     orders = three_runs(tmp_path / "orders")
     activity = TableActivity(
-        metrics=CompactionMetrics(running=1), unfinished_compactions=(unfinished(0),)
+        metrics=CompactionMetrics(running=1), unfinished_compactions=(unfinished_compaction(0),)
     )
     [tree] = table_page("orders", orders.table, lambda: None, activity).trees
     assert tree.compaction == "compacting: size ratio, levels 0 0 → 4, 2 files, 2.0 KiB"
@@ -163,7 +163,7 @@ def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
     assert [box.is_compacting for box in line.boxes] == [False, True, True], "the newest came later"
     waiting = TableActivity(
         metrics=CompactionMetrics(queued=1),
-        unfinished_compactions=(unfinished(0, is_running=False),),
+        unfinished_compactions=(unfinished_compaction(0, is_running=False),),
     )
     [tree] = table_page("orders", orders.table, lambda: None, waiting).trees
     assert tree.compaction.startswith("waits for a thread: size ratio")

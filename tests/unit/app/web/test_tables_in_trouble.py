@@ -1,4 +1,4 @@
-"""Tables in trouble on the page of a job: each says why, and what fixes it."""
+"""The page of a job says why a table is in trouble, and how to fix it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in DECIMAL columns: the exact value, or a bad record. Fractions are the judge.
+"""DECIMAL columns take the exact number or make a bad record; Fraction is the model.
 
 Numbers lie close to what a column can hold, far beyond it, and at the borders of 64, 128 and 256
 bits, in each form that a connector sends. Each goes through the decoder among others of its form,
@@ -30,8 +30,8 @@ PLAIN = Context(prec=400)
 
 def numbers_near(precision: int, scale: int, rng: random.Random) -> list[Decimal]:
     """Numbers with at most 75 digits, of which about half fit."""
-    limits = [10**precision, 10 ** (precision - 1), 2**63, 2**64, 2**127, 2**128, 2**255, 10**38]
-    unscaled = [limit + step for limit in limits for step in (-1, 0, 1)]
+    bounds = [10**precision, 10 ** (precision - 1), 2**63, 2**64, 2**127, 2**128, 2**255, 10**38]
+    unscaled = [bound + step for bound in bounds for step in (-1, 0, 1)]
     unscaled += [rng.randrange(10 ** rng.randrange(1, 76)) for _ in range(25)]
     # What wraps around in 128 bits and comes out small.
     unscaled += [2**128 * rng.randrange(1, 10**6) + rng.randrange(10**precision) for _ in range(10)]
@@ -45,7 +45,7 @@ def numbers_near(precision: int, scale: int, rng: random.Random) -> list[Decimal
     return [number for number in numbers + whole if number.adjusted() < 76]
 
 
-def stored(number: Decimal, precision: int, scale: int) -> Decimal | None:
+def stored_number(number: Decimal, precision: int, scale: int) -> Decimal | None:
     """Return the number as the column stores it; None if it cannot."""
     unscaled = Fraction(number) * 10**scale
     if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
@@ -90,7 +90,7 @@ def test_a_number_is_exact_or_its_record_is_bad(
     precision, scale = decimal_type
     mode, write = FORMS[form]
     numbers = numbers_near(precision, scale, random.Random(f"{seed} {precision} {scale}"))
-    expected = [stored(number, precision, scale) for number in numbers]
+    expected = [stored_number(number, precision, scale) for number in numbers]
     texts = [write(number) for number in numbers]
     check(f"DECIMAL({precision},{scale})", texts, expected, {"decimal.handling.mode": mode})
 
@@ -119,7 +119,8 @@ def test_bytes_of_any_scale_are_exact_or_fail(
     unscaled += [rng.randrange(-(10 ** rng.randrange(1, 39)), 10**20) for _ in range(60)]
     unscaled += [number * 10 ** max(0, sent_scale - scale) for number in unscaled[7:40]]
     expected = [
-        stored(Decimal(number).scaleb(-sent_scale, PLAIN), precision, scale) for number in unscaled
+        stored_number(Decimal(number).scaleb(-sent_scale, PLAIN), precision, scale)
+        for number in unscaled
     ]
     raw = [number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True) for number in unscaled]
     indices = range(len(raw))
@@ -181,7 +182,7 @@ def test_numbers_in_both_images_and_in_the_key(column: str, identity: str) -> No
         return f'{{"id":"{key}","v":{value}}}'
 
     decoder = a_format(
-        f"id {column}, v {column}", keep_update_before=False,
+        f"id {column}, v {column}", keeps_update_before=False,
         options={"decimal.handling.mode": "string", "replica-identity": identity},
     )  # fmt: skip
     sent = [

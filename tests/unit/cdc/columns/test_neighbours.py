@@ -98,7 +98,7 @@ def comparable(column: pa.Array) -> list[Any]:
     return list(column.to_pylist())
 
 
-def expected(wire_form: Wire, key: int, text: str) -> list[Outcome]:
+def expected_outcomes(wire_form: Wire, key: int, text: str) -> list[Outcome]:
     """All that may come of a record; a bad one without its reason."""
     try:
         value = parse(wire_form.message(key, text))
@@ -139,7 +139,9 @@ def places(
 
 
 def good_value(wire_form: Wire, text: str) -> bool:
-    return text != "null" and len(text) < 100 and (BAD,) not in expected(wire_form, 1, text)
+    return (
+        text != "null" and len(text) < 100 and (BAD,) not in expected_outcomes(wire_form, 1, text)
+    )
 
 
 def json_kind(text: str) -> str:
@@ -159,7 +161,7 @@ def violations(source: Source, most: int, seed: int) -> Iterator[str]:
         if repr(outcome) != repr(first):
             yield f"{shown}; alone: {repr(first)[:200]}"
         elif place == "alone":
-            allowed = expected(wire_form, index, texts[index])
+            allowed = expected_outcomes(wire_form, index, texts[index])
             if repr(outcome[:1]) not in map(repr, allowed):
                 yield f"{shown}; expected: {repr(allowed)[:200]}"
 
@@ -171,7 +173,7 @@ def check(sources: list[Source], seed: int, strides: Strides) -> None:
     assert not broken, f"{len(broken)} in all\n" + "\n".join(broken)
 
 
-def grouped(sources: Iterable[Source]) -> dict[str, list[Source]]:
+def sources_by_type(sources: Iterable[Source]) -> dict[str, list[Source]]:
     """Group sources by the column's type without its arguments."""
     groups: dict[str, list[Source]] = {}
     for source in sources:
@@ -179,7 +181,10 @@ def grouped(sources: Iterable[Source]) -> dict[str, list[Source]]:
     return groups
 
 
-BY_OPTIONS, BY_SCHEMA = grouped(sources_of_options()), grouped(sources_with_schema())
+BY_OPTIONS, BY_SCHEMA = (
+    sources_by_type(sources_of_options()),
+    sources_by_type(sources_with_schema()),
+)
 
 
 @pytest.mark.slow

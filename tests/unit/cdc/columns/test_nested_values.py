@@ -1,4 +1,4 @@
-"""JSON arrays, objects, and texts of such, in columns of type ARRAY, MAP and ROW."""
+"""Columns of type ARRAY, MAP and ROW take JSON arrays, objects, and texts of these."""
 
 from __future__ import annotations
 

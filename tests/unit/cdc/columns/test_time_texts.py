@@ -1,4 +1,4 @@
-"""Texts of dates and times: one grammar, whatever else is in the batch. `datetime` is the judge."""
+"""Texts of dates and times have one grammar in any batch; `datetime` is the model."""
 
 # ruff: noqa: DTZ001 - a TIMESTAMP has no zone
 

@@ -244,13 +244,13 @@ def test_base64_of_every_length() -> None:
 @pytest.mark.parametrize("precision", [1, 9, 10, 17, 18, 19, 20, 37, 38])
 def test_a_decimal_takes_exactly_the_numbers_of_its_precision(precision: int) -> None:
     """Exactly the numbers of so many digits fit, whatever their number of bytes."""
-    limit = 10**precision
-    numbers = [limit - 1, 1 - limit, limit, -limit, 0, -1, 255, -256, 2**127 - 1, -(2**127)]
+    end = 10**precision
+    numbers = [end - 1, 1 - end, end, -end, 0, -1, 255, -256, 2**127 - 1, -(2**127)]
     numbers += [2**64, 2**63, -(2**63), 2**200, -(2**64)]
     raw = [n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in numbers]
     target = pa.decimal128(precision, 0)
     decoded_decimals, has_failed = decimals_from_bytes(pa.array(raw), 0, target)
-    want = [D(n) if abs(n) < limit else None for n in numbers]
+    want = [D(n) if abs(n) < end else None for n in numbers]
     assert decoded_decimals.to_pylist() == want
     assert has_failed is not None
     assert has_failed.tolist() == [value is None for value in want]
@@ -266,7 +266,7 @@ def test_decimals_that_have_their_scale_in_both_images(keeps: bool, identity: st
         return f'{{"id":{numbers[0]},"d":{numbers[1]}}}'
 
     decode = a_format(
-        "id DECIMAL(10,2), d DECIMAL(10,2)", keep_update_before=keeps,
+        "id DECIMAL(10,2), d DECIMAL(10,2)", keeps_update_before=keeps,
         options={"replica-identity": identity},
     )  # fmt: skip
     decoded_batch = decode.decode(

@@ -15,7 +15,7 @@ import pytest
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER
 from stream_app.cdc.wire.avro.avro_types import parse_schema
-from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
+from tests.support.brokers.schema_registry import Registry, confluent_message, schema_registry
 from tests.support.messages.avro_events import DECIMAL, PLACEHOLDER, ROW, SOURCE, batch, event
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 from tests.unit.cdc.compiled.guarded_memory import guarded_pages
@@ -94,7 +94,7 @@ def a_message(rng: random.Random, number: int) -> bytes:
     if rng.random() < 0.02:
         change["source"] = None
     block = {"x": 1.5, "note": PLACEHOLDER}
-    return encoded(number, ENVELOPE, {**change, "block": rng.choice([None, block])})
+    return confluent_message(number, ENVELOPE, {**change, "block": rng.choice([None, block])})
 
 
 def everything(decoded_batch: DecodedBatch) -> tuple[Any, ...]:
@@ -133,7 +133,7 @@ def test_machine_code_and_arrays_make_the_same_of_messages(registry: Registry, s
             ("id",),
             name="debezium-avro",
             options={**options, DECODER: kind},
-            keep_update_before=seed % 2 == 0,
+            keeps_update_before=seed % 2 == 0,
         ).decoder
         for kind in (ARRAYS, COMPILED)
     )
@@ -255,13 +255,13 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
         before = layout.read(
             pa.array([*values, b"\xff" * 40], pa.binary()).slice(0, len(values)), 5
         )
-        assert shown(ends) == shown(before)
+        assert shown_parts(ends) == shown_parts(before)
         assert ends is not None
         parsed += int(ends.is_parsed.sum())
     assert parsed
 
 
-def shown(read: AvroMessages | None) -> Any:
+def shown_parts(read: AvroMessages | None) -> Any:
     assert read is not None
     columns = {
         name: (

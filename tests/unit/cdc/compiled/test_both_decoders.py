@@ -1,4 +1,4 @@
-"""Whatever messages there are: machine code and arrays make the same of them."""
+"""Machine code and arrays decode all messages alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream_app.cdc.column_drift import Sighting
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER
 from tests.support.messages.debezium_messages import (
     a_format,
-    captured,
+    captured_messages,
     fixture_lines,
     messages,
     reasons_of,
@@ -76,7 +76,7 @@ def check(
     """
     arrays, machine = (
         a_format(
-            columns, keys, options={**options, DECODER: kind}, keep_update_before=keeps
+            columns, keys, options={**options, DECODER: kind}, keeps_update_before=keeps
         ).decoder
         for kind in (ARRAYS, COMPILED)
     )
@@ -193,7 +193,7 @@ CAPTURED: tuple[tuple[str, dict[str, str]], ...] = (
 def test_both_decoders_agree_on_captured_messages(file: str, options: dict[str, str]) -> None:
     topics = sorted({line["topic"] for line in fixture_lines(file)})
     for topic in topics:
-        batch = captured(file, topic)
+        batch = captured_messages(file, topic)
         columns = columns_of(batch)
         if columns:
             check([batch, batch], columns, ("id",), SAFE | options)

@@ -1,4 +1,4 @@
-"""Functions of computed columns against plain Python, and the metadata of real messages."""
+"""Functions of computed columns agree with plain Python, also on metadata of real messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from stream_app.cdc.pipeline_steps.change_filter import KnownColumns, filter_cha
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import STRING, VARIANT, DataType, parse_data_type
-from tests.support.messages.debezium_messages import captured, fixture_lines, messages
+from tests.support.messages.debezium_messages import captured_messages, fixture_lines, messages
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
 _MICRO = dt.timedelta(microseconds=1)
@@ -184,7 +184,7 @@ def test_each_function_goes_to_the_tasks(name: str) -> None:
 def test_change_times_of_real_messages(file: str) -> None:
     lines = fixture_lines(file)
     for topic in {line["topic"] for line in lines}:
-        times = change_times(captured(file, topic)).cast(pa.int64()).to_pylist()
+        times = change_times(captured_messages(file, topic)).cast(pa.int64()).to_pylist()
         values = [json.loads(line["value"] or "{}") for line in lines if line["topic"] == topic]
         rows = [value.get("payload", value) for value in values]
         assert times == [row.get("source", {}).get("ts_ms") for row in rows]

@@ -1,4 +1,4 @@
-"""debezium-avro: what messages tell of their source is what the same messages as JSON tell."""
+"""debezium-avro extracts the facts about the source that the same messages as JSON give."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.cdc.wire.wire_format import avro_as_json
 from stream_app.message_format_registry import FORMATS, make_source_extractor
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
-from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
+from tests.support.brokers.schema_registry import Registry, confluent_message, schema_registry
 from tests.support.messages.avro_events import (
     ENVELOPE,
     KEY,
@@ -87,7 +87,9 @@ def changes(rng: random.Random, count: int) -> Iterator[tuple[dict[str, Any], di
         )  # fmt: skip
 
 
-def both(registry: Registry, seed: int, count: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def both_batches(
+    registry: Registry, seed: int, count: int
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """The same messages as Avro and as JSON, with tombstones among them."""
     numbers = {
         declared["name"]: registry.add(declared) for declared in (ENVELOPE, FLAT, HEARTBEAT, MARKER)
@@ -96,13 +98,13 @@ def both(registry: Registry, seed: int, count: int) -> tuple[pa.RecordBatch, pa.
     plain: list[bytes | None] = []
     for schema, value in changes(random.Random(seed), count):
         number = numbers[schema["name"]]
-        avro += [encoded(number, schema, value), None]
+        avro += [confluent_message(number, schema, value), None]
         plain += [avro_as_json(avro[-2] or b"", registry.schemas[number]["schema"]), None]
     return batch(avro), batch(plain)
 
 
 def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
-    avro, plain = both(registry, seed, 400)
+    avro, plain = both_batches(registry, seed, 400)
     origins, expected = (
         extractor.find_origins(messages)
         for extractor, messages in (
@@ -118,7 +120,7 @@ def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed:
 
 
 def test_times_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
-    avro, plain = both(registry, seed, 200)
+    avro, plain = both_batches(registry, seed, 200)
     of_avro, of_json = source_extractor(registry), make_source_extractor("debezium-json", {})
     assert of_avro.find_change_times is not None
     assert of_json.find_change_times is not None
@@ -132,7 +134,7 @@ def test_broken_messages_are_unreadable_and_harm_no_other(registry: Registry) ->
     change = {**event(random.Random(1)), "op": "c", "before": None}
     change["after"] = a_row(random.Random(2))
     change["source"] |= {"db": "a", "table": "orders"}
-    good = encoded(number, ENVELOPE, change)
+    good = confluent_message(number, ENVELOPE, change)
     messages = batch([good, good[:-1], b"{}", b"\0\0\0\0\7\0", good])
     origins = source_extractor(registry).find_origins(messages)
     assert origins.codes.tolist() == [0, NO_TABLE, NO_TABLE, NO_TABLE, 0]
@@ -169,8 +171,8 @@ def columns_of(registry: Registry, fields: list[Any], connector: str, options: s
     source = {"version": "3", "connector": connector, "ts_ms": 1, "snapshot": "false"}
     source |= {"db": "d", "table": "t"}
     change = {"before": None, "after": None, "source": source, "op": "d"}
-    value = encoded(registry.add(schema), schema, change)
-    key = encoded(registry.add(KEY), KEY, {"id": 1})
+    value = confluent_message(registry.add(schema), schema, change)
+    key = confluent_message(registry.add(KEY), KEY, {"id": 1})
     description = source_extractor(registry).describe(
         batch([value], [key]), parse_mapping_options([options])
     )
@@ -265,12 +267,12 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
             arrow_schema=setup.arrow_schema,
             primary_keys=("id",),
             options=options,
-            keep_update_before=False,
+            keeps_update_before=False,
             mapping_options=NO_MAPPING_OPTIONS,
         ),
     )
-    old = encoded(registry.add(first), first, row)
-    new = encoded(registry.add(second), second, {**row, "phone": "1"})
+    old = confluent_message(registry.add(first), first, row)
+    new = confluent_message(registry.add(second), second, {**row, "phone": "1"})
     description = decode.decode(batch([old, new])).description
     assert description is not None
     added = [str(column.data_type) for column in description.columns if column.name == "phone"]
@@ -301,7 +303,7 @@ def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Regist
         schema = {
             **ENVELOPE, "fields": [*fields, field("source", SOURCE), field("op", "string")]
         }  # fmt: skip
-        return encoded(registry.add(schema), schema, changes[index])
+        return confluent_message(registry.add(schema), schema, changes[index])
 
     versions = source_extractor(registry).find_versions
     assert versions is not None

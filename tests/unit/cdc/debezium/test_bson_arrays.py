@@ -1,4 +1,4 @@
-"""Arrays that are rewritten for many documents together are what they are for one alone."""
+"""Arrays of many documents are rewritten together as each would be alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def texts(draw: st.DrawFn) -> str:
     return text[:position] + draw(st.sampled_from(list('[]{}",:-.0eN \\\x01'))) + text[position:]
 
 
-def alone(text: str) -> Any:
+def parsed_alone(text: str) -> Any:
     """The document; None if the text is not a document."""
     try:
         return orjson.loads(plain_document(text))
@@ -44,7 +44,7 @@ def alone(text: str) -> Any:
         return None
 
 
-def parsed(text: str) -> Any:
+def parsed_document(text: str) -> Any:
     """Parse as the slower decoder does, which accepts objects alone."""
     try:
         document = orjson.loads(text)
@@ -57,8 +57,8 @@ def parsed(text: str) -> Any:
 def test_arrays_are_rewritten_together_as_alone(documents: Sequence[str]) -> None:
     plain, odd = plain_documents(pa.array(documents, pa.string()))
     for text, result, is_odd in zip(documents, plain.to_pylist(), odd.tolist(), strict=True):
-        expected = alone(text)
-        assert (None if is_odd else parsed(result)) == expected, (text, result)
+        expected = parsed_alone(text)
+        assert (None if is_odd else parsed_document(result)) == expected, (text, result)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A table whose columns change: real messages of PostgreSQL and MariaDB, compared with their SQL.
+"""A job follows real messages of PostgreSQL and MariaDB whose columns change, as their SQL says.
 
 The statements are in tests/testbed/capture.py, which rewrites the fixtures.
 """
@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.debezium_messages import (
+    a_format,
+    captured_messages,
+    reasons_of,
+    rows_of,
+)
 
 COLUMNS = (
     "id BIGINT, name STRING, title STRING, amount DECIMAL(10, 2), phone STRING, level STRING, "
@@ -19,7 +24,9 @@ COLUMNS = (
 )
 TRUNCATE = 15
 ADA, KING = "Ada", "Augusta Ada King"
-BODY = json.loads(captured("debezium_pg_alters", "plain.pg.shop.story")["value"][11].as_py())
+BODY = json.loads(
+    captured_messages("debezium_pg_alters", "plain.pg.shop.story")["value"][11].as_py()
+)
 LONG = BODY["after"]["body"]
 
 # offset, kind, id, name, title, amount, phone, level, body
@@ -48,7 +55,7 @@ def of_sql(*rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("prefix", ["envelope", "plain"])
 @pytest.mark.parametrize("source", ["pg", "mariadb"])
 def test_each_message_has_the_columns_of_its_time(source: str, prefix: str) -> None:
-    topic = captured(f"debezium_{source}_alters", f"{prefix}.{source}.shop.story")
+    topic = captured_messages(f"debezium_{source}_alters", f"{prefix}.{source}.shop.story")
     decoded_batch = a_format(COLUMNS, options={"truncate": "ignore"}).decode(topic)
     rows = rows_of(decoded_batch)
     news = [row for row in rows if row[1] in ("+I", "+U")]
@@ -68,7 +75,7 @@ def test_each_message_has_the_columns_of_its_time(source: str, prefix: str) -> N
 
 @pytest.mark.parametrize("source", ["pg", "mariadb"])
 def test_a_truncate_is_a_message_without_a_key(source: str) -> None:
-    topic = captured(f"debezium_{source}_alters", f"plain.{source}.shop.story")
+    topic = captured_messages(f"debezium_{source}_alters", f"plain.{source}.shop.story")
     message = topic.slice(TRUNCATE, 1).to_pylist()[0]
     assert message["key"] is None
     assert json.loads(message["value"])["op"] == "t"

@@ -24,7 +24,12 @@ from tests.support.messages.captured_tables import (
     MARIA_CUSTOMERS,
     ORDERS,
 )
-from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.debezium_messages import (
+    a_format,
+    captured_messages,
+    reasons_of,
+    rows_of,
+)
 
 UTC = dt.UTC
 D = Decimal
@@ -73,7 +78,7 @@ CUSTOMER_CHANGES = [
 
 def test_pg_plain_customers() -> None:
     decoded_batch = a_format(CUSTOMERS, options=DEFAULT_IDENTITY).decode(
-        captured("debezium_pg_plain", "pg.shop.customers")
+        captured_messages("debezium_pg_plain", "pg.shop.customers")
     )
     assert rows_of(decoded_batch) == CUSTOMER_CHANGES
     assert reasons_of(decoded_batch) == {}
@@ -83,7 +88,7 @@ def test_pg_plain_customers() -> None:
 def test_pg_schema_customers() -> None:
     """Three Kafka partitions change the order of the rows, but not the changes."""
     decoded_batch = a_format(CUSTOMERS, options=DEFAULT_IDENTITY).decode(
-        captured("debezium_pg_schema", "pgs.shop.customers")
+        captured_messages("debezium_pg_schema", "pgs.shop.customers")
     )
     got = sorted((kind, values) for _, kind, *values in rows_of(decoded_batch))
     want = sorted((kind, values) for _, kind, *values in CUSTOMER_CHANGES)
@@ -97,7 +102,7 @@ def test_pg_flat_customers() -> None:
     decoded_batch = a_format(
         CUSTOMERS + ", phone STRING, score DOUBLE, level BIGINT",
         options=FLAT | DEFAULT_IDENTITY,
-    ).decode(captured("debezium_pg_flat", "pgf.shop.customers"))
+    ).decode(captured_messages("debezium_pg_flat", "pgf.shop.customers"))
     none = (None, None, None)
     millis = {"updated_at": dt.datetime(2024, 2, 29, 23, 59, 59, 123000)}
     before_epoch = dt.datetime(1969, 12, 31, 23, 59, 59, 999000)
@@ -143,7 +148,7 @@ ORDER_CHANGES = [
 def test_pg_orders_with_before_images(topic: str) -> None:
     file = {"pg": "debezium_pg_plain", "pgs": "debezium_pg_schema"}[topic]
     decoded_batch = a_format(ORDERS, ("order_id", "line"), options={"truncate": "ignore"}).decode(
-        captured(file, f"{topic}.shop.orders")
+        captured_messages(file, f"{topic}.shop.orders")
     )
     for number in (1, 2):  # by line: they lie in different Kafka partitions
         got = [row[1:] for row in rows_of(decoded_batch) if row[3] == number]
@@ -154,7 +159,7 @@ def test_pg_orders_with_before_images(topic: str) -> None:
 def test_pg_orders_truncate_stops() -> None:
     decoder = a_format(ORDERS, ("order_id", "line"))
     with pytest.raises(SourceError) as caught:
-        decoder.decode(captured("debezium_pg_plain", "pg.shop.orders"))
+        decoder.decode(captured_messages("debezium_pg_plain", "pg.shop.orders"))
     assert "truncated" in caught.value.problem
     assert caught.value.where == "topic pg.shop.orders, partition 0, offset 6"
     assert "truncate = 'ignore'" in caught.value.fix
@@ -162,9 +167,9 @@ def test_pg_orders_truncate_stops() -> None:
 
 def test_pg_orders_without_update_before() -> None:
     decoder = a_format(
-        ORDERS, ("order_id", "line"), options={"truncate": "ignore"}, keep_update_before=False
+        ORDERS, ("order_id", "line"), options={"truncate": "ignore"}, keeps_update_before=False
     )
-    decoded_batch = decoder.decode(captured("debezium_pg_plain", "pg.shop.orders"))
+    decoded_batch = decoder.decode(captured_messages("debezium_pg_plain", "pg.shop.orders"))
     assert [row[1:] for row in rows_of(decoded_batch)] == [
         row for row in ORDER_CHANGES if row[0] != "-U"
     ]
@@ -173,7 +178,7 @@ def test_pg_orders_without_update_before() -> None:
 def test_pg_flat_orders() -> None:
     """1.0E-4 is exactly 0.0001; a flattened update has no before-image."""
     decoder = a_format(ORDERS, ("order_id", "line"), options=FLAT)
-    decoded_batch = decoder.decode(captured("debezium_pg_flat", "pgf.shop.orders"))
+    decoded_batch = decoder.decode(captured_messages("debezium_pg_flat", "pgf.shop.orders"))
     assert [row[1:] for row in rows_of(decoded_batch)] == [
         row for row in ORDER_CHANGES if row[0] != "-U"
     ]
@@ -188,7 +193,9 @@ def test_pg_flat_orders() -> None:
     ],
 )
 def test_unchanged_toast_value_without_before_image(file: str, topic: str) -> None:
-    decoded_batch = a_format("id INT, title STRING, body STRING").decode(captured(file, topic))
+    decoded_batch = a_format("id INT, title STRING, body STRING").decode(
+        captured_messages(file, topic)
+    )
     assert rows_of(decoded_batch) == [(0, "+I", 1, "long", "0123456789" * 900)]
     (reason,) = reasons_of(decoded_batch).values()
     assert "'body'" in reason
@@ -204,7 +211,7 @@ def test_unchanged_toast_value_without_before_image(file: str, topic: str) -> No
     ],
 )
 def test_keyless_table(file: str, topic: str) -> None:
-    decoded_batch = a_format("a INT, b STRING", ("a", "b")).decode(captured(file, topic))
+    decoded_batch = a_format("a INT, b STRING", ("a", "b")).decode(captured_messages(file, topic))
     inserted = (1, "one")
     assert [row[1:] for row in rows_of(decoded_batch)] == [
         ("+I", *inserted),
@@ -226,7 +233,7 @@ def test_keyless_table(file: str, topic: str) -> None:
     ],
 )
 def test_messages_that_mean_no_row(file: str, topic: str, count: int | None) -> None:
-    batch = captured(file, topic)
+    batch = captured_messages(file, topic)
     decoded_batch = a_format("id STRING, name STRING").decode(batch)
     assert rows_of(decoded_batch) == []
     assert reasons_of(decoded_batch) == {}
@@ -244,7 +251,7 @@ def maria(row: tuple[Any, ...], seen_time: Any = None, **more: Any) -> tuple[Any
 
 def test_mariadb_customers() -> None:
     decoded_batch = a_format(MARIA_CUSTOMERS).decode(
-        captured("debezium_mariadb_plain", "mdb.shop.customers")
+        captured_messages("debezium_mariadb_plain", "mdb.shop.customers")
     )
     richer = with_(ADA, balance=D("1334.75"))
     li = (3, "李雷 🚀", None, 1, D("0.00"), None, None, None)

@@ -23,7 +23,12 @@ from tests.support.messages.captured_tables import (
     MARIA_TYPES,
     ORDERS,
 )
-from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.debezium_messages import (
+    a_format,
+    captured_messages,
+    reasons_of,
+    rows_of,
+)
 
 UTC = dt.UTC
 D = Decimal
@@ -53,7 +58,7 @@ def test_pg_all_types(topic: str) -> None:
     if topic == "pg":  # plain messages do not say that a time counts microseconds
         options = {"column.c_time.encoding": "epoch-micros"}
     decoded_batch = a_format(columns, options=options).decode(
-        captured(f"debezium_pg_{file}", f"{topic}.shop.all_types")
+        captured_messages(f"debezium_pg_{file}", f"{topic}.shop.all_types")
     )
     assert reasons_of(decoded_batch) == {}
     rows = {row[2]: row[2:] for row in rows_of(decoded_batch)}
@@ -69,7 +74,7 @@ TIMES = "id BIGINT, c_date DATE, c_time TIME(6), c_ts TIMESTAMP(6), c_tstz TIMES
 def test_pg_infinite_times_are_bad_records(topic: str) -> None:
     file = {"pg": "plain", "pgs": "schema", "pgf": "flat"}[topic]
     decoded_batch = a_format(TIMES, options=FLAT if topic == "pgf" else {}).decode(
-        captured(f"debezium_pg_{file}", f"{topic}.shop.all_types")
+        captured_messages(f"debezium_pg_{file}", f"{topic}.shop.all_types")
     )
     micros = 123000 if topic == "pgf" else 123456
     assert {row[2]: row[3:] for row in rows_of(decoded_batch)} == {
@@ -94,21 +99,21 @@ def test_pg_infinite_times_are_bad_records(topic: str) -> None:
 )
 def test_each_infinite_time_is_named(column: str, shown: str) -> None:
     decoded_batch = a_format(f"id BIGINT, {column}").decode(
-        captured("debezium_pg_plain", "pg.shop.all_types")
+        captured_messages("debezium_pg_plain", "pg.shop.all_types")
     )
     assert shown in reasons_of(decoded_batch)[2]
 
 
 def test_pg_numeric_without_scale() -> None:
     """39 digits are more than any DECIMAL; as a STRING the number's own parts are kept."""
-    batch = captured("debezium_pg_plain", "pg.shop.all_types")
+    batch = captured_messages("debezium_pg_plain", "pg.shop.all_types")
     struct = '{"scale":9,"value":"XODppWAV/sWq36MorjmBFQ=="}'
     as_text = a_format("id BIGINT, c_num STRING").decode(batch)
     assert rows_of(as_text)[1] == (1, "+I", 2, struct)
     as_decimal = a_format("id BIGINT, c_num DECIMAL(38,9)").decode(batch)
     assert struct in reasons_of(as_decimal)[1]
     digits = a_format("id BIGINT, c_num STRING").decode(
-        captured("debezium_pg_schema", "pgs.shop.all_types")
+        captured_messages("debezium_pg_schema", "pgs.shop.all_types")
     )
     assert (2, "123456789012345678901234567890.123456789") in [row[2:] for row in rows_of(digits)]
 
@@ -116,7 +121,7 @@ def test_pg_numeric_without_scale() -> None:
 def test_mariadb_all_types() -> None:
     """An unsigned bigint above 2^63 comes as -1 from the connector itself."""
     decoded_batch = a_format(MARIA_TYPES, options={"truncate": "ignore"}).decode(
-        captured("debezium_mariadb_plain", "mdb.shop.all_types")
+        captured_messages("debezium_mariadb_plain", "mdb.shop.all_types")
     )
     second = dt.datetime(2024, 2, 29, 23, 59, 59)
     assert rows_of(decoded_batch) == [
@@ -135,7 +140,7 @@ def test_mariadb_all_types() -> None:
 
 def test_a_time_beyond_a_day_is_not_a_time() -> None:
     decoded_batch = a_format("id BIGINT, c_time TIME(6)", options={"truncate": "ignore"}).decode(
-        captured("debezium_mariadb_plain", "mdb.shop.all_types")
+        captured_messages("debezium_mariadb_plain", "mdb.shop.all_types")
     )
     assert "-3020398999999 is not a time of day" in reasons_of(decoded_batch)[1]
 
@@ -157,14 +162,14 @@ def test_no_record_depends_on_its_neighbours(
 ) -> None:
     """Messages decode to the same rows one by one, in one batch, and repeated a thousand times."""
     options = {"truncate": "ignore"} | (FLAT if "flat" in file else {})
-    batch = captured(file, topic)
+    batch = captured_messages(file, topic)
     alone_rows, alone_bad = list[Any](), dict[int, str]()
     for index in range(batch.num_rows):
-        decoder = a_format(columns, keys, options=options, keep_update_before=keep)
+        decoder = a_format(columns, keys, options=options, keeps_update_before=keep)
         decoded_batch = decoder.decode(batch.slice(index, 1))
         alone_rows += [(index, *row[1:]) for row in rows_of(decoded_batch)]
         alone_bad |= reasons_of(decoded_batch)
-    decoder = a_format(columns, keys, options=options, keep_update_before=keep)
+    decoder = a_format(columns, keys, options=options, keeps_update_before=keep)
     whole = decoder.decode(batch)
     assert repr(rows_of(whole)) == repr(alone_rows)
     assert reasons_of(whole) == alone_bad

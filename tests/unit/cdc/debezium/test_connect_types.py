@@ -1,4 +1,4 @@
-"""Each semantic type of a Connect schema in each type of column: the value, or a bad record.
+"""Each semantic type of Connect gives each type of column a value, or a bad record.
 
 `datetime`, `decimal` and the definition of the type at its source decide what a value means.
 """
@@ -134,12 +134,12 @@ DECIMALS = [
 ]
 
 
-def scaled(unscaled: int, scale: int) -> Decimal:
+def scaled_decimal(unscaled: int, scale: int) -> Decimal:
     sign, digits = int(unscaled < 0), tuple(map(int, str(abs(unscaled))))
     return D((sign, digits, -scale))
 
 
-def enveloped(field: dict[str, Any], value: Any) -> str:
+def enveloped_event(field: dict[str, Any], value: Any) -> str:
     """A change event with its schema, all columns having the same field and value."""
     fields = [{"type": "int64", "field": "id"}] + [{**field, "field": name} for name in COLUMNS]
     images = [{"type": "struct", "fields": fields, "field": name} for name in ("before", "after")]
@@ -153,7 +153,7 @@ def of_each_column(field: dict[str, Any], value: Any) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, data_type in COLUMNS.items():
         decoder = a_format(f"id BIGINT, {name} {data_type}")
-        text = enveloped(field, value)
+        text = enveloped_event(field, value)
         compact = json.dumps(json.loads(text), separators=(",", ":"))
         results = []
         for sent in ([text], [compact], [compact] * 9 + [text]):
@@ -196,7 +196,7 @@ def test_the_reason_names_the_type() -> None:
 @pytest.mark.slow
 def test_a_decimal_has_the_scale_of_its_schema(unscaled: int, scale: int) -> None:
     field = {"type": "bytes", "name": CONNECT + "Decimal", "parameters": {"scale": str(scale)}}
-    check(of_each_column(field, base64_of(unscaled)), decimal_want(scaled(unscaled, scale)))
+    check(of_each_column(field, base64_of(unscaled)), decimal_want(scaled_decimal(unscaled, scale)))
 
 
 @pytest.mark.parametrize(("unscaled", "scale"), DECIMALS)
@@ -204,7 +204,7 @@ def test_a_decimal_has_the_scale_of_its_schema(unscaled: int, scale: int) -> Non
 def test_a_number_with_a_scale_of_its_own(unscaled: int, scale: int) -> None:
     field = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}
     value = {"scale": scale, "value": base64_of(unscaled)}
-    want = decimal_want(scaled(unscaled, scale))
+    want = decimal_want(scaled_decimal(unscaled, scale))
     check(of_each_column(field, value), want)
     # Without a schema the text of an object is kept, unless the user says that it is a number.
     for options, text in [
@@ -219,8 +219,10 @@ def test_a_number_with_a_scale_of_its_own(unscaled: int, scale: int) -> None:
 
 @pytest.mark.parametrize("form", ["base64", "struct"])
 def test_many_numbers_at_once_in_text_and_floating_point(form: str) -> None:
-    numbers = [scaled(unscaled, scale) for unscaled, scale in DECIMALS * 3 if form == "struct"]
-    numbers += [scaled(n, 5) for n in range(-300_000, 300_000, 7_001)]
+    numbers = [
+        scaled_decimal(unscaled, scale) for unscaled, scale in DECIMALS * 3 if form == "struct"
+    ]
+    numbers += [scaled_decimal(n, 5) for n in range(-300_000, 300_000, 7_001)]
     name = "io.debezium.data.VariableScaleDecimal" if form == "struct" else CONNECT + "Decimal"
     fields = [{"type": "int64", "field": "id"}] + [
         {"type": "bytes", "name": name, "parameters": {"scale": "5"}, "field": column}
@@ -255,7 +257,7 @@ def test_a_chosen_encoding_keeps_the_schemas_scale() -> None:
     decoder = a_format(
         "id BIGINT, number DECIMAL(38,10)", options={"column.number.encoding": "base64"}
     )
-    assert rows_of(decoder.decode(messages(enveloped(field, base64_of(500)))))[0][3] == D(5)
+    assert rows_of(decoder.decode(messages(enveloped_event(field, base64_of(500)))))[0][3] == D(5)
 
 
 def test_bits_have_their_most_significant_byte_first() -> None:
@@ -279,7 +281,7 @@ def test_bits_fill_a_column_of_fixed_length() -> None:
     decoder = a_format("id BIGINT, raw BINARY(3)")
     sent = [b"\x01\x02", b"", None, b"\x01\x02\x03", b"\xff"]
     texts = [None if value is None else base64.b64encode(value).decode() for value in sent]
-    rows = rows_of(decoder.decode(messages(*(enveloped(field, text) for text in texts))))
+    rows = rows_of(decoder.decode(messages(*(enveloped_event(field, text) for text in texts))))
     expected = [b"\0\x02\x01", b"\0\0\0", None, b"\x03\x02\x01", b"\0\0\xff"]
     assert [row[3] for row in rows] == expected
 

@@ -1,4 +1,4 @@
-"""debezium-avro: what the bytes mean is what the same message as JSON means."""
+"""debezium-avro decodes bytes to the rows that the same message as JSON gives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.wire.wire_format import avro_as_json
 from stream_app.errors import SourceError, UsageError, WrongSourceError
 from stream_app.message_format_registry import FORMATS, format_named
-from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
+from tests.support.brokers.schema_registry import Registry, confluent_message, schema_registry
 from tests.support.messages.avro_events import DECIMAL, ENVELOPE, KEY, a_row, batch, event, setup_of
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 
@@ -65,7 +65,9 @@ def test_avro_means_what_its_json_means(registry: Registry, decoder: str, seed: 
     rng = random.Random(seed)
     schema = envelope(*rng.sample(["tags", "score", "mood"], rng.randrange(3)))
     number = registry.add(schema)
-    values = [encoded(number, schema, event(rng)) for _ in range(rng.choice([1, 20, 200]))]
+    values = [
+        confluent_message(number, schema, event(rng)) for _ in range(rng.choice([1, 20, 200]))
+    ]
     text = json.dumps(schema)
     options = {
         "truncate": "ignore",
@@ -93,7 +95,7 @@ def test_a_broken_message_is_bad_and_harms_no_other(registry: Registry) -> None:
     schema = envelope("tags")
     number = registry.add(schema)
     rng = random.Random(5)
-    good = encoded(
+    good = confluent_message(
         number,
         schema,
         {
@@ -132,8 +134,8 @@ def test_keys_of_avro_prove_rows(registry: Registry) -> None:
     row = {**a_row(rng), "id": 1, "name": "a", "amount": None, "at": 0, "day": 0, "raw": None}
     change = {**event(rng), "op": "u", "before": None, "after": row}
     change["source"]["connector"] = "postgresql"
-    value = encoded(number, schema, change)
-    keys: list[bytes | None] = [encoded(key_number, KEY, {"id": 1}), b'{"id":1}', b"5"]
+    value = confluent_message(number, schema, change)
+    keys: list[bytes | None] = [confluent_message(key_number, KEY, {"id": 1}), b'{"id":1}', b"5"]
     decoded_batch = avro(registry, unproven_keys="quarantine").decode(batch([value] * 3, keys))
     assert [position for position, *_ in rows_of(decoded_batch)] == [0, 1]
     assert "which row it changes is not certain" in reasons_of(decoded_batch)[2]
@@ -143,7 +145,9 @@ def test_columns_of_the_schema_that_the_table_does_not_have(registry: Registry) 
     schema, rng = envelope("tags"), random.Random(2)
     number = registry.add(schema)
     row = {**a_row(rng), "amount": None, "at": 0, "day": 0, "raw": None}
-    value = encoded(number, schema, {**event(rng), "op": "c", "before": None, "after": row})
+    value = confluent_message(
+        number, schema, {**event(rng), "op": "c", "before": None, "after": row}
+    )
     decoded_batch = avro(registry, "id BIGINT, name STRING, phone STRING").decode(
         batch([value] * 3)
     )
@@ -170,7 +174,7 @@ def test_each_image_has_the_symbols_of_its_own_schema(registry: Registry, decode
     few, more = ({"type": "enum", "name": n, "symbols": list(n)} for n in ("xa", "abc"))
     schema = two_images(few, more)
     value = {"before": {"name": "a"}, "after": {"name": "c"}, "op": "u"}
-    message = encoded(registry.add(schema), schema, value)
+    message = confluent_message(registry.add(schema), schema, value)
     decode = avro(registry, "name STRING", truncate="ignore", decoder=decoder).decode
     assert [cells[1:] for cells in rows_of(decode(batch([message])))] == [("-U", "a"), ("+U", "c")]
 
@@ -179,7 +183,7 @@ def test_a_column_that_is_another_before_the_change_is_bad(registry: Registry) -
     """The decoder would read its bytes with the digits of the other image."""
     schema = two_images({**DECIMAL, "connect.parameters": {"scale": "3"}}, DECIMAL)
     value = {"before": {"name": b"\x01"}, "after": {"name": b"\x01"}, "op": "u"}
-    message = encoded(registry.add(schema), schema, value)
+    message = confluent_message(registry.add(schema), schema, value)
     decoded_batch = avro(registry, "name DECIMAL(12,3)", truncate="ignore").decode(batch([message]))
     assert "has a schema by which 'name' is another before a change" in reasons_of(decoded_batch)[0]
 
@@ -187,7 +191,7 @@ def test_a_column_that_is_another_before_the_change_is_bad(registry: Registry) -
 def test_a_schema_is_asked_for_once(registry: Registry) -> None:
     schema, rng = envelope("tags"), random.Random(3)
     number = registry.add(schema)
-    value = encoded(number, schema, {**event(rng), "op": "m"})
+    value = confluent_message(number, schema, {**event(rng), "op": "m"})
     for _ in range(3):
         assert avro(registry).decode(batch([value, None])).skipped_count == 2
     assert registry.requested_ids.count(number) == 1
@@ -197,7 +201,7 @@ def test_a_registry_with_a_login_and_one_that_is_away() -> None:
     schema = envelope("tags")
     with schema_registry("reader:secret") as registry:
         number = registry.add(schema)
-        value = encoded(number, schema, {**event(random.Random(3)), "op": "m"})
+        value = confluent_message(number, schema, {**event(random.Random(3)), "op": "m"})
         with pytest.raises(WrongSourceError, match="refuses the login: HTTP 401"):
             avro(registry).decode(batch([value]))
         login = {"schema.registry.basic.auth.user.info": "reader:secret"}
@@ -220,7 +224,9 @@ def test_the_first_messages_are_looked_at_as_json(registry: Registry) -> None:
     number, key_number = registry.add(schema), registry.add(KEY)
     change = {**event(rng), "op": "d", "before": a_row(rng), "after": None}
     change["source"] |= {"connector": "postgresql", "table": "orders"}
-    messages = batch([encoded(number, schema, change)], [encoded(key_number, KEY, {"id": 1})])
+    messages = batch(
+        [confluent_message(number, schema, change)], [confluent_message(key_number, KEY, {"id": 1})]
+    )
     options = {"schema.registry.url": registry.url}
     table = setup_of("dt STRING, id BIGINT, name STRING", ("dt", "id"), options)
     survey = format_named("debezium-avro").survey(table, {"t": messages})

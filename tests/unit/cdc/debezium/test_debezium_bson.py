@@ -1,4 +1,4 @@
-"""debezium-bson: documents of MongoDB, as Debezium sends them and as Paimon stores them."""
+"""debezium-bson decodes documents of MongoDB from Debezium to rows as Paimon stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each setting of a connector that changes its messages: what becomes of them, as the pages say.
+"""Messages under each setting of a connector are decoded as the pages say.
 
 The messages are a real connector's (`python -m tests.testbed.capture settings`), of one row's life:
 it is there, changes, another one comes and goes, the first changes back. The expected values are
@@ -22,7 +22,7 @@ from stream_app.message_format_registry import make_source_extractor
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from tests.support.messages.debezium_messages import (
     a_format,
-    captured,
+    captured_messages,
     reasons_of,
     rows_of,
 )
@@ -74,12 +74,12 @@ NO_DELETE = [change for change in LIFE if change[0] != "-D"]
 CREATES = [("+I", *rest) for _, *rest in NO_DELETE]
 
 
-def decoded(topic: str, options: dict[str, str] | None = None) -> DecodedBatch:
-    return a_format(COLUMNS, options=options).decode(captured(FILE, topic))
+def decoded_topic(topic: str, options: dict[str, str] | None = None) -> DecodedBatch:
+    return a_format(COLUMNS, options=options).decode(captured_messages(FILE, topic))
 
 
 def life(topic: str) -> list[tuple[Any, ...]]:
-    outcome = decoded(topic)
+    outcome = decoded_topic(topic)
     assert reasons_of(outcome) == {}
     return [(kind, row[0], row[-1]) for _, kind, *row in rows_of(outcome)]
 
@@ -89,7 +89,7 @@ def test_plain_messages_need_the_connectors_modes(mode: str) -> None:
     options, differs = MODES[mode]
     if mode == "default":  # plain JSON does not say that a time counts microseconds
         options = {"column.t.encoding": "epoch-micros"}
-    outcome = decoded(f"plain_{mode}.shop.typed", options)
+    outcome = decoded_topic(f"plain_{mode}.shop.typed", options)
     assert reasons_of(outcome) == {}
     assert [row[2:] for row in rows_of(outcome)] == [tuple({**ROW, **differs}.values())]
 
@@ -98,7 +98,7 @@ def test_plain_messages_need_the_connectors_modes(mode: str) -> None:
 def test_all_modes_but_that_of_bytes_are_read_from_the_envelope(mode: str) -> None:
     options, differs = MODES[mode]
     only = {key: value for key, value in options.items() if key == "binary.handling.mode"}
-    outcome = decoded(f"envelope_{mode}.shop.typed", only)
+    outcome = decoded_topic(f"envelope_{mode}.shop.typed", only)
     assert reasons_of(outcome) == {}
     assert [row[2:] for row in rows_of(outcome)] == [tuple({**ROW, **differs}.values())]
 
@@ -106,7 +106,7 @@ def test_all_modes_but_that_of_bytes_are_read_from_the_envelope(mode: str) -> No
 @pytest.mark.parametrize("mode", ["text", "double", "micros"])
 def test_bytes_that_are_text_are_never_guessed(mode: str) -> None:
     """Hexadecimal digits are base64 as well."""
-    outcome = decoded(f"envelope_{mode}.shop.typed")
+    outcome = decoded_topic(f"envelope_{mode}.shop.typed")
     assert (
         "is text in the message's schema, and binary.handling.mode is bytes"
         in (reasons_of(outcome)[0])
@@ -116,7 +116,8 @@ def test_bytes_that_are_text_are_never_guessed(mode: str) -> None:
 def test_a_jobs_own_columns_have_the_types_of_the_source() -> None:
     """`column.propagate.source.type`; without it the modes decide the types."""
     settings = {
-        name: described(f"envelope_{name}.shop.typed") for name in ("propagated", "default", "text")
+        name: described_types(f"envelope_{name}.shop.typed")
+        for name in ("propagated", "default", "text")
     }
     assert settings["propagated"]["tz"] == "TIMESTAMP(6) WITH LOCAL TIME ZONE"
     assert settings["propagated"]["t"] == "BIGINT"
@@ -124,9 +125,9 @@ def test_a_jobs_own_columns_have_the_types_of_the_source() -> None:
     assert (settings["text"]["n"], settings["text"]["b"], settings["text"]["i"]) == ("STRING",) * 3
 
 
-def described(topic: str) -> dict[str, str]:
+def described_types(topic: str) -> dict[str, str]:
     description = make_source_extractor("debezium-json", {}).describe(
-        captured(FILE, topic), NO_MAPPING_OPTIONS
+        captured_messages(FILE, topic), NO_MAPPING_OPTIONS
     )
     assert description is not None
     return {column.name: str(column.data_type) for column in description.columns}
@@ -134,7 +135,7 @@ def described(topic: str) -> dict[str, str]:
 
 def test_names_are_those_of_the_messages() -> None:
     """`field.name.adjustment.mode = avro`."""
-    assert "odd_name" in described("envelope_named.shop.typed")
+    assert "odd_name" in described_types("envelope_named.shop.typed")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_another_name_of_the_routers_key_field_hides_the_key() -> None:
     keys = {}
     for name in ("router", "router_field"):
         description = source_extractor.describe(
-            captured(FILE, f"life_{name}.shop.all"), NO_MAPPING_OPTIONS
+            captured_messages(FILE, f"life_{name}.shop.all"), NO_MAPPING_OPTIONS
         )
         assert description is not None
         keys[name] = description.primary_keys
@@ -182,22 +183,22 @@ def test_another_name_of_the_routers_key_field_hides_the_key() -> None:
 
 def test_time_zones_move_timestamps() -> None:
     """TimezoneConverter takes a TIMESTAMP for a time in its zone; a TIMESTAMPTZ stays itself."""
-    first = rows_of(decoded("life_tokyo.shop.typed"))[0]
+    first = rows_of(decoded_topic("life_tokyo.shop.typed"))[0]
     assert first[6:8] == (ROW["ts"] - dt.timedelta(hours=9), ROW["tz"])
 
 
 def test_keys_as_text_prove_no_row() -> None:
     """`key.converter = StringConverter`."""
     with pytest.raises(SourceError, match="the message's key is not a JSON object"):
-        decoded("life_text_keys.shop.typed")
+        decoded_topic("life_text_keys.shop.typed")
 
 
 @pytest.mark.parametrize("setting", ["cloud_events", "hoisted"])
 def test_other_wrappings_are_bad_records(setting: str) -> None:
     """CloudEventsConverter, HoistField."""
-    outcome = decoded(f"life_{setting}.shop.typed")
+    outcome = decoded_topic(f"life_{setting}.shop.typed")
     assert len(reasons_of(outcome)) + outcome.skipped_count == len(
-        captured(FILE, f"life_{setting}.shop.typed")
+        captured_messages(FILE, f"life_{setting}.shop.typed")
     )
     assert rows_of(outcome) == []
 
@@ -207,13 +208,13 @@ def test_other_wrappings_are_bad_records(setting: str) -> None:
 )
 def test_the_decoder_skips_messages_without_a_row(topic: str) -> None:
     """`heartbeat.interval.ms`, `provide.transaction.metadata`, `pg_logical_emit_message`."""
-    outcome = decoded(topic)
-    assert (outcome.skipped_count, rows_of(outcome)) == (len(captured(FILE, topic)), [])
+    outcome = decoded_topic(topic)
+    assert (outcome.skipped_count, rows_of(outcome)) == (len(captured_messages(FILE, topic)), [])
     assert set(origins(topic).codes.tolist()) == {NO_TABLE}
 
 
 def origins(topic: str) -> Any:
-    return make_source_extractor("debezium-json", {}).find_origins(captured(FILE, topic))
+    return make_source_extractor("debezium-json", {}).find_origins(captured_messages(FILE, topic))
 
 
 def test_signals_are_a_table_like_others() -> None:
@@ -225,7 +226,7 @@ def test_signals_are_a_table_like_others() -> None:
 def test_an_outbox_event_is_a_plain_row() -> None:
     """EventRouter: the payload alone, without the name of a table."""
     outcome = a_format("id INT, total DOUBLE", name="json").decode(
-        captured(FILE, "outbox.event.order")
+        captured_messages(FILE, "outbox.event.order")
     )
     assert [row[1:] for row in rows_of(outcome)] == [("+I", 7, 1.5)]
     assert "does not name its table" in next(

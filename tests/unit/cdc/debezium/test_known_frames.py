@@ -1,4 +1,4 @@
-"""Records of which only the images are parsed: the same comes of them as of whole ones."""
+"""Records of which only the images are parsed give the rows that whole parsing gives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from stream_app.cdc.debezium.decoding.known_frames import KnownFrames, frame_of, known_texts
 from tests.support.messages.debezium_messages import (
     a_format,
-    captured,
+    captured_messages,
     messages,
     reasons_of,
     rows_of,
@@ -48,7 +48,7 @@ def outcome(*values: str) -> tuple[dict[int, Any], set[str], int]:
     [("debezium_pg_plain", "pg.shop.customers"), ("debezium_mariadb_plain", "mdb.shop.customers")],
 )
 def test_real_messages_have_frames(topic: tuple[str, str]) -> None:
-    values = captured(*topic).column("value").drop_null()
+    values = captured_messages(*topic).column("value").drop_null()
     rows = [value for value in values.to_pylist() if b'"before":' in value]
     framed = KnownFrames().find_framed(pa.array(rows, pa.binary()))
     assert framed is not None

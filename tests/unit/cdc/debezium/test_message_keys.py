@@ -1,4 +1,4 @@
-"""The names of the columns in Kafka keys, whatever the keys look like."""
+"""The names of the columns are found in Kafka keys of any form."""
 
 from __future__ import annotations
 

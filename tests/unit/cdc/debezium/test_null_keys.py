@@ -1,4 +1,4 @@
-"""Messages for a table whose key may be null (``primary-key.nullable``)."""
+"""Debezium's messages may have null keys with ``primary-key.nullable``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_null_is_part_of_the_key_and_a_missing_value_is_not(decoder: str) -> N
     decode = a_format(
         COLUMNS,
         ("a", "b"),
-        keep_update_before=False,
+        keeps_update_before=False,
         options={"decoder": decoder, "missing-columns": "ignore"},
         traits=TableTraits(accepts_null_keys=True),
     )

@@ -1,4 +1,4 @@
-"""Real messages of PostgreSQL's replica identities: what they give is the source's, or nothing.
+"""PostgreSQL's messages of each replica identity give the source's rows, or bad records.
 
 The same statements for each of the tables of debezium_pg_identity.jsonl (primary key id, dt NOT
 NULL): rows 1 and 2 in the snapshot; insert 3; update the amount of 1; update dt of 2; update 3 to
@@ -15,7 +15,12 @@ import pytest
 
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.errors import SourceError
-from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.debezium_messages import (
+    a_format,
+    captured_messages,
+    reasons_of,
+    rows_of,
+)
 from tests.support.messages.replica_identities import AT_THE_END, COLUMNS, FILE
 
 MISMATCH = "which row it changes is not certain: the message's key (id) lacks dt of the primary key"
@@ -26,7 +31,7 @@ def table_of(
 ) -> tuple[dict[Any, Any], dict[int, str]]:
     """The rows that a table of this key has after all messages, and the bad records."""
     decode = a_format(COLUMNS, keys, options={"unproven-keys": "quarantine", **options})
-    decoded_batch = decode.decode(captured(FILE, topic))
+    decoded_batch = decode.decode(captured_messages(FILE, topic))
     rows: dict[tuple[object, ...], tuple[str, str, str]] = {}
     for _, kind, number, customer, amount, _, dt in rows_of(decoded_batch):
         key = (number,) if keys == ("id",) else (dt, number)
@@ -53,7 +58,7 @@ def test_a_wider_primary_key_is_not_guessed(topic: str, identity: str) -> None:
     assert all(MISMATCH in reason for reason in reasons.values())
     assert rows[2] == ("Alan", "20.00", "2026-01-01"), "as it was"
     with pytest.raises(SourceError) as error:
-        a_format(COLUMNS, ("dt", "id")).decode(captured(FILE, topic))
+        a_format(COLUMNS, ("dt", "id")).decode(captured_messages(FILE, topic))
     assert MISMATCH in error.value.problem
     assert error.value.where == f"topic {topic}, partition 0, offset 3"
     for remedy in ("REPLICA IDENTITY FULL", "make the source's key (id) the table's primary key"):
@@ -85,14 +90,16 @@ def test_an_index_identity_is_recognised_by_source_key() -> None:
 def test_a_table_without_a_key_has_whole_before_images() -> None:
     """Flattened, its update has no before-image."""
     columns = "id BIGINT, dt STRING, v STRING"
-    decoded_batch = a_format(columns, ("dt", "id")).decode(captured(FILE, "idp.shop.keyless"))
+    decoded_batch = a_format(columns, ("dt", "id")).decode(
+        captured_messages(FILE, "idp.shop.keyless")
+    )
     assert rows_of(decoded_batch)[3:] == [
         (3, "-U", 2, "2026-01-01", "b"),
         (3, "+U", 2, "2026-01-03", "b"),
         (4, "-D", 1, "2026-01-01", "a"),
     ]
     flattened = a_format(columns, ("dt", "id"), options={"unproven-keys": "quarantine"})
-    reasons = reasons_of(flattened.decode(captured(FILE, "idf.shop.keyless")))
+    reasons = reasons_of(flattened.decode(captured_messages(FILE, "idf.shop.keyless")))
     assert list(reasons) == [3]
     assert "the message has no key, and it has no before-image" in reasons[3]
 
@@ -117,7 +124,7 @@ def test_a_delete_by_an_invented_sequence_field() -> None:
         decode = a_format(
             COLUMNS, options={"unproven-keys": "quarantine", **options}, traits=traits
         )
-        reasons = reasons_of(decode.decode(captured(FILE, topic)))
+        reasons = reasons_of(decode.decode(captured_messages(FILE, topic)))
         assert list(reasons) == bad_offsets
         assert all("lacks updated_at of sequence.field" in reason for reason in reasons.values())
 
@@ -129,6 +136,6 @@ def test_source_tables_are_known_by_their_names() -> None:
         ("idf.shop.orders", "orders"),
         ("idu.shop.orders", ""),
     ):
-        assert dict(a_format(COLUMNS).decode(captured(FILE, topic)).tables) == {name: 0}
+        assert dict(a_format(COLUMNS).decode(captured_messages(FILE, topic)).tables) == {name: 0}
     shards = a_format(COLUMNS, traits=TableTraits(merges_shards=True))
-    assert dict(shards.decode(captured(FILE, "idp.shop.orders")).tables) == {}
+    assert dict(shards.decode(captured_messages(FILE, "idp.shop.orders")).tables) == {}

@@ -10,7 +10,7 @@ from stream_app.cdc.message_format import FormatSetup, Notice
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import parse_columns
-from tests.support.messages.debezium_messages import captured, messages
+from tests.support.messages.debezium_messages import captured_messages, messages
 from tests.support.messages.replica_identities import FILE
 
 COLUMNS = parse_columns("id BIGINT, customer STRING, amount STRING, updated_at STRING, dt STRING")
@@ -25,7 +25,7 @@ def notices(
     changelog: bool = False,
     sequence: tuple[str, ...] = (),
 ) -> list[Notice]:
-    batch = captured(FILE, topic)
+    batch = captured_messages(FILE, topic)
     batch = batch.slice(rows.start or 0, (rows.stop or batch.num_rows) - (rows.start or 0))
     keys_given = {} if source_key is None else {"source-key": source_key}
     setup = FormatSetup(
@@ -33,7 +33,7 @@ def notices(
         arrow_schema=arrow_schema(COLUMNS),
         primary_keys=keys,
         options={"replica-identity": identity, **keys_given},
-        keep_update_before=changelog,
+        keeps_update_before=changelog,
         traits=TableTraits(sequence_fields=sequence),
     )
     return list(format_named("debezium-json").survey(setup, {topic: batch}).notices())

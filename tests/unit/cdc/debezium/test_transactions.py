@@ -10,7 +10,7 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.cdc.transactions import MessageKind, MessageTransactions
-from tests.support.messages.debezium_messages import captured
+from tests.support.messages.debezium_messages import captured_messages
 
 FILE = "debezium_pg_settings"
 
@@ -28,7 +28,7 @@ def kinds(transactions: MessageTransactions) -> list[str]:
 
 
 def test_changes_of_a_table_name_their_transaction_and_read_rows_do_not() -> None:
-    transactions = debezium_transactions(captured(FILE, "life_whole.shop.typed"))
+    transactions = debezium_transactions(captured_messages(FILE, "life_whole.shop.typed"))
     assert kinds(transactions) == ["READ", "CHANGE", "CHANGE", "CHANGE", "NONE", "CHANGE", "READ"]
     assert transactions.names.to_pylist() == [None, "863", "864", "865", None, "866", None]
     assert set(transactions.sources.to_pylist()) == {"life_whole", None}
@@ -37,11 +37,11 @@ def test_changes_of_a_table_name_their_transaction_and_read_rows_do_not() -> Non
 
 
 def test_places_of_captured_changes_grow_with_the_commits_of_markers() -> None:
-    changes = debezium_transactions(captured(FILE, "life_whole.shop.typed"))
+    changes = debezium_transactions(captured_messages(FILE, "life_whole.shop.typed"))
     assert changes.positions.tolist()[1:4] == [
         [26828440, 26828480, 0], [26828680, 26828680, 0], [26828888, 26828888, 0],
     ]  # fmt: skip
-    commits = debezium_transactions(captured(FILE, "life_whole.transaction")).end_markers
+    commits = debezium_transactions(captured_messages(FILE, "life_whole.transaction")).end_markers
     assert commits.positions[:, 0].tolist() == sorted(commits.positions[:, 0].tolist())
     assert commits.positions.tolist()[1:3] == [[26828440, 0, 0], [26828680, 0, 0]]
 
@@ -71,7 +71,7 @@ def test_places_by_connector(connector: str, name: str, log: str, place: list[in
 
 
 def test_markers_have_the_commit_and_the_counts_of_each_table() -> None:
-    transactions = debezium_transactions(captured(FILE, "life_whole.transaction"))
+    transactions = debezium_transactions(captured_messages(FILE, "life_whole.transaction"))
     assert kinds(transactions) == ["BEGIN", "END"] * 14
     assert transactions.names.to_pylist()[4:6] == ["863", "863"], "their LSNs differ"
     end_markers = transactions.end_markers
@@ -86,7 +86,7 @@ def test_markers_have_the_commit_and_the_counts_of_each_table() -> None:
 
 @pytest.mark.parametrize("topic", ["__debezium-heartbeat.life_whole", "life_router.shop.all"])
 def test_messages_without_a_transaction(topic: str) -> None:
-    transactions = debezium_transactions(captured(FILE, topic))
+    transactions = debezium_transactions(captured_messages(FILE, topic))
     assert "CHANGE" not in kinds(transactions)
     assert transactions.names.null_count == len(transactions.kinds)
 

@@ -1,4 +1,4 @@
-"""Every format of `cdc.json_records`: in columns and one by one a message means the same."""
+"""Every format of `cdc.json_records` decodes a message alike in columns and one by one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def a_row(rng: random.Random, *, texts: bool) -> Row:
     return row
 
 
-def some(rng: random.Random, row: Row) -> Row:
+def some_fields(rng: random.Random, row: Row) -> Row:
     return {name: value for name, value in row.items() if rng.random() < 0.4}
 
 
@@ -64,14 +64,14 @@ def maxwell(rng: random.Random) -> Row:
     message: Row = {"database": "d", "table": "t", "type": kind, "ts": 1}
     message["data"] = a_row(rng, texts=False)
     if kind == "update":
-        message["old"] = some(rng, a_row(rng, texts=False))
+        message["old"] = some_fields(rng, a_row(rng, texts=False))
     return message
 
 
 def canal(rng: random.Random) -> Row:
     kind = rng.choice(["INSERT", "UPDATE", "UPDATE", "DELETE", "ROW", "QUERY"])
     rows = [a_row(rng, texts=True) for _ in range(rng.choice([1, 1, 2, 3]))]
-    old = [some(rng, a_row(rng, texts=True)) for _ in rows] if kind == "UPDATE" else None
+    old = [some_fields(rng, a_row(rng, texts=True)) for _ in rows] if kind == "UPDATE" else None
     types = {"id": "int", "e": rng.choice(["enum('a','b')", "set('a','b')", "text", "point"])}
     return {
         "data": rows,
@@ -90,7 +90,7 @@ def ogg(rng: random.Random) -> Row:
     message: Row = {"table": "S.T", "op_type": kind}
     before, after = a_row(rng, texts=False), a_row(rng, texts=False)
     if rng.random() < 0.5:
-        before, after = some(rng, before), some(rng, after)
+        before, after = some_fields(rng, before), some_fields(rng, after)
         before["id"] = 1
     if rng.random() < 0.1:
         after["v_isMissing"] = rng.choice([True, False, "true"])
@@ -106,7 +106,7 @@ def dms(rng: random.Random) -> Row:
     data = a_row(rng, texts=False)
     if operation == "update" and rng.random() < 0.8:
         old = a_row(rng, texts=False)
-        old = some(rng, old) if rng.random() < 0.5 else old
+        old = some_fields(rng, old) if rng.random() < 0.5 else old
         data |= {f"BI_{name}": value for name, value in old.items()}
     kind = "control" if operation == "create-table" else "data"
     metadata = {"record-type": kind, "operation": operation, "schema-name": "d", "table-name": "t"}
@@ -114,7 +114,9 @@ def dms(rng: random.Random) -> Row:
 
 
 def plain(rng: random.Random) -> Row:
-    return some(rng, a_row(rng, texts=False)) if rng.random() < 0.3 else a_row(rng, texts=False)
+    return (
+        some_fields(rng, a_row(rng, texts=False)) if rng.random() < 0.3 else a_row(rng, texts=False)
+    )
 
 
 GENERATORS: dict[str, Callable[[random.Random], Row]] = {
@@ -127,7 +129,7 @@ GENERATORS: dict[str, Callable[[random.Random], Row]] = {
 ODD_VALUES: tuple[Any, ...] = (None, 5, "x", True, [], {}, [1], {"v": None}, [{"id": 1}], 1.5)
 
 
-def mangled(rng: random.Random, document: Row) -> str:
+def mangled_message(rng: random.Random, document: Row) -> str:
     """A message with one fault, or none."""
     places = [document, *_objects(document)]
     place = rng.choice(places)
@@ -181,7 +183,7 @@ def format_of(name: str, rng: random.Random, decoder: str) -> DialectDecoder:
             "missing-columns": reaction,
             **({DECODER: decoder} if DECODER_OPTION in FORMATS[name].options else {}),
         },
-        keep_update_before=rng.random() < 0.7,
+        keeps_update_before=rng.random() < 0.7,
     )
     message_format = FORMATS[name].make(setup)
     assert isinstance(message_format, DialectDecoder)
@@ -241,7 +243,7 @@ def test_a_message_means_the_same_in_columns_and_alone(name: str, seed: int) -> 
     generate = GENERATORS[name]
     faulty = rng.choice([0.0, 0.1, 0.5])
     texts = [
-        mangled(rng, generate(rng))
+        mangled_message(rng, generate(rng))
         if rng.random() < faulty
         else json.dumps(generate(rng), separators=(",", ":"), ensure_ascii=False)
         for _ in range(rng.choice([1, 5, 60, 300]))
@@ -268,7 +270,7 @@ def test_machine_code_means_the_same(name: str, seed: int) -> None:
     generate = GENERATORS[name]
     for faulty, size in ((0.02, 300), (0.0, 40), (0.2, 300), (0.9, 40), (0.0, 1)):
         texts = [
-            mangled(rng, generate(rng))
+            mangled_message(rng, generate(rng))
             if rng.random() < faulty
             else json.dumps(generate(rng), separators=(",", ":"), ensure_ascii=False)
             for _ in range(size)
@@ -290,7 +292,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
         arrow_schema=arrow_schema(PLAIN_COLUMNS),
         primary_keys=("id",),
         options={DECODER: COMPILED},
-        keep_update_before=True,
+        keeps_update_before=True,
     )
     decoder = FORMATS[name].make(setup)
     assert isinstance(decoder, DialectDecoder)
@@ -332,7 +334,7 @@ def test_types_of_canal_that_concern_no_column_are_not_judged(decoder: str, type
         arrow_schema=arrow_schema(columns),
         primary_keys=("id",),
         options={"truncate": "ignore", DECODER: decoder},
-        keep_update_before=True,
+        keeps_update_before=True,
     )
     text = f'{{"data":[{{"id":1,"n":7}}],"mysqlType":{types},"table":"t","type":"INSERT"}}'
     odd = text.replace("INSERT", "?")

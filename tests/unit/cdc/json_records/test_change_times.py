@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.message_format_registry import FORMATS, make_source_extractor
-from tests.support.messages.debezium_messages import captured, messages
+from tests.support.messages.debezium_messages import captured_messages, messages
 
 
 def times(name: str, batch: pa.RecordBatch) -> list[int | None]:
@@ -30,19 +30,19 @@ def documents(batch: pa.RecordBatch) -> list[Any]:
 
 
 def test_maxwell_gives_seconds() -> None:
-    batch = captured("maxwell", "maxwell")
+    batch = captured_messages("maxwell", "maxwell")
     assert times("maxwell-json", batch) == [document["ts"] * 1000 for document in documents(batch)]
 
 
 def test_canal_gives_the_time_of_the_database_and_not_its_own() -> None:
-    batch = captured("canal", "shop")
+    batch = captured_messages("canal", "shop")
     expected = [document.get("es") for document in documents(batch)]
     assert times("canal-json", batch) == expected
     assert 1709251200000 in expected
 
 
 def test_goldengate_gives_the_time_in_the_trail() -> None:
-    batch = captured("ogg", "SHOP.CUSTOMERS")
+    batch = captured_messages("ogg", "SHOP.CUSTOMERS")
     assert times("ogg-json", batch)[0] == millis("2024-02-29 23:59:12.123")
 
 

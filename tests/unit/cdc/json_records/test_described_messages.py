@@ -1,4 +1,4 @@
-"""Messages of Paimon's own tests: the table that they describe, and its rows.
+"""Messages of Paimon's own tests describe a table, and the decoders give its rows.
 
 What is expected stands in Paimon's `Kafka…SyncTableActionITCase`. A SET is text here.
 """
@@ -14,7 +14,12 @@ import pytest
 from stream_app.message_format_registry import FORMATS
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.source.source_table import SourceTable
-from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.debezium_messages import (
+    a_format,
+    captured_messages,
+    reasons_of,
+    rows_of,
+)
 
 FILE = "paimon_cdc_tests"
 TEXT = {name: "STRING" for name in ("name", "description", "weight", "age", "address")}
@@ -40,20 +45,22 @@ PRODUCTS = [
 parse_time = datetime.datetime.fromisoformat
 
 
-def described(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
+def described_columns(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """The columns and the key that the messages describe."""
     table = (
-        FORMATS[name].make_source_extractor({}).describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
+        FORMATS[name]
+        .make_source_extractor({})
+        .describe(captured_messages(FILE, topic), NO_MAPPING_OPTIONS)
     )
     assert table is not None
     return {column.name: str(column.data_type) for column in table.columns}, table.primary_keys
 
 
-def stored(name: str, topic: str) -> list[tuple[object, ...]]:
+def stored_rows(name: str, topic: str) -> list[tuple[object, ...]]:
     """The rows in the table that the messages describe."""
-    columns, keys = described(name, topic)
+    columns, keys = described_columns(name, topic)
     sql = ", ".join(f"`{column}` {kind}" for column, kind in columns.items())
-    decoded_batch = a_format(sql, keys, name=name).decode(captured(FILE, topic))
+    decoded_batch = a_format(sql, keys, name=name).decode(captured_messages(FILE, topic))
     assert reasons_of(decoded_batch) == {}
     return [row[1:] for row in rows_of(decoded_batch)]
 
@@ -69,20 +76,20 @@ def stored(name: str, topic: str) -> list[tuple[object, ...]]:
 def test_the_description_has_columns_that_messages_add_and_drop(
     name: str, topic: str, key: tuple[str, ...]
 ) -> None:
-    columns, keys = described(name, topic)
+    columns, keys = described_columns(name, topic)
     assert keys == key
     assert columns == EVOLVED | {name: "STRING NOT NULL" for name in key}
-    rows = stored(name, topic)
+    rows = stored_rows(name, topic)
     assert rows[: len(PRODUCTS)] == PRODUCTS
     assert rows[len(PRODUCTS) :] in ([], DROPPED)
 
 
 def test_plain_rows_become_inserts() -> None:
-    assert described("json", "json.evolution") == (
+    assert described_columns("json", "json.evolution") == (
         {"a": "STRING", "b": "STRING", "event_tm": "STRING", "c": "STRING"},
         (),
     )
-    assert stored("json", "json.evolution") == [
+    assert stored_rows("json", "json.evolution") == [
         ("+I", "a1", "b1", "2024-05-22 09:50:40", None),
         ("+I", "a2", "b2", "2024-05-23 10:20:56", None),
         ("+I", "a3", "b3", "2024-05-22 19:50:40", None),
@@ -91,7 +98,7 @@ def test_plain_rows_become_inserts() -> None:
 
 
 def test_goldengate_events() -> None:
-    rows = stored("ogg-json", "ogg.event")
+    rows = stored_rows("ogg-json", "ogg.event")
     assert [row[:2] for row in rows] == [
         ("+I", "101"), ("+I", "102"), ("+I", "103"), ("-U", "103"), ("+U", "103"), ("-D", "103"),
     ]  # fmt: skip
@@ -99,13 +106,13 @@ def test_goldengate_events() -> None:
 
 
 def test_canal_events_become_rows_with_their_kinds() -> None:
-    columns, keys = described("canal-json", "canal.event")
+    columns, keys = described_columns("canal-json", "canal.event")
     assert keys == ("_id",)
     assert columns == {
         "pt": "INT", "_id": "INT NOT NULL", "v1": "VARCHAR(20)", "v2": "BIGINT",
         "v3": "DECIMAL(8, 3)", "v4": "VARBINARY(10)", "v5": "FLOAT",
     }  # fmt: skip
-    assert [row[:4] for row in stored("canal-json", "canal.event")] == [
+    assert [row[:4] for row in stored_rows("canal-json", "canal.event")] == [
         ("+I", 1, 1, "one"),
         ("+I", 1, 2, "two"),
         ("+I", 2, 4, "four"),
@@ -117,17 +124,17 @@ def test_canal_events_become_rows_with_their_kinds() -> None:
 
 
 def test_canal_widens_types_as_the_source_did() -> None:
-    columns, _ = described("canal-json", "canal.evolution")
+    columns, _ = described_columns("canal-json", "canal.evolution")
     assert columns["v1"] == "VARCHAR(20)"
     assert columns["v2"] == "BIGINT"
     assert columns["v5"] == "DOUBLE"
-    last = stored("canal-json", "canal.evolution")[-1]
+    last = stored_rows("canal-json", "canal.evolution")[-1]
     assert last == ("+U", 2, 4, "four", None, None, b"four.bin.long", 4.00000000004)
 
 
 def test_every_type_of_mysql_in_canal() -> None:
-    columns, _ = described("canal-json", "canal.all_types")
-    (row, _) = stored("canal-json", "canal.all_types")
+    columns, _ = described_columns("canal-json", "canal.all_types")
+    (row, _) = stored_rows("canal-json", "canal.all_types")
     cells = dict(zip(columns, row[1:], strict=True))
     square = "[[1,1],[2,1],[2,2],[1,2],[1,1]]"
     expected = {
@@ -166,7 +173,7 @@ def test_every_type_of_mysql_in_canal() -> None:
 
 
 def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
-    batch = captured(FILE, "canal.evolution")
+    batch = captured_messages(FILE, "canal.evolution")
     columns = "pt INT, _id INT NOT NULL, v1 VARCHAR(10)"
     decode = a_format(
         columns, ("_id",), name="canal-json", options={"unknown-columns": "evolve"}
@@ -199,7 +206,10 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
 def test_each_version_of_a_table_has_the_messages_with_its_types(
     name: str, file: str, topic: str, least: int
 ) -> None:
-    batch, source_extractor = captured(file, topic), FORMATS[name].make_source_extractor({})
+    batch, source_extractor = (
+        captured_messages(file, topic),
+        FORMATS[name].make_source_extractor({}),
+    )
     assert source_extractor.find_versions is not None
     versions_read = source_extractor.find_versions(batch, NO_MAPPING_OPTIONS)
     assert len(versions_read) >= least

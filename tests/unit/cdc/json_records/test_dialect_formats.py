@@ -19,7 +19,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.origin import Origin
 from tests.support.messages.debezium_messages import (
     a_format,
-    captured,
+    captured_messages,
     messages,
     reasons_of,
     rows_of,
@@ -32,7 +32,7 @@ CUSTOMERS = (
 Row = dict[str, Any]
 
 
-def decoded(
+def decoded_documents(
     name: str, *documents: Any, columns: str = "id INT, v STRING, w STRING", **options: str
 ) -> DecodedBatch:
     texts = [
@@ -43,21 +43,21 @@ def decoded(
     return a_format(columns, name=name, options=format_options).decode(messages(*texts))
 
 
-def stored(name: str, *documents: Any, **options: str) -> list[tuple[Any, ...]]:
-    outcome = decoded(name, *documents, **options)
+def stored_rows(name: str, *documents: Any, **options: str) -> list[tuple[Any, ...]]:
+    outcome = decoded_documents(name, *documents, **options)
     assert reasons_of(outcome) == {}
     return [row[1:] for row in rows_of(outcome)]
 
 
 def reason(name: str, document: Any, **options: str) -> str:
-    outcome = decoded(name, document, **options)
+    outcome = decoded_documents(name, document, **options)
     assert not outcome.changes.rows.num_rows
     return reasons_of(outcome)[0]
 
 
 @pytest.mark.parametrize("file", ["maxwell", "maxwell_full"])
 def test_maxwells_messages_are_what_mariadb_did(file: str) -> None:
-    batch = captured(file, file)
+    batch = captured_messages(file, file)
     is_customer = pa.array(["customers" in value.decode() for value in batch["value"].to_pylist()])
     batch = batch.filter(is_customer)
     outcome = a_format(CUSTOMERS, name="maxwell-json").decode(batch)
@@ -90,7 +90,7 @@ def maxwell(kind: str, data: Row | None, old: Row | None = None, **more: Any) ->
 
 
 def test_maxwells_bootstrap_is_a_snapshot_and_its_marks_are_skipped() -> None:
-    outcome = decoded(
+    outcome = decoded_documents(
         "maxwell-json",
         maxwell("bootstrap-start", {}),
         maxwell("bootstrap-insert", {"id": 1, "v": "a", "w": None}),
@@ -105,14 +105,14 @@ def test_maxwells_bootstrap_is_a_snapshot_and_its_marks_are_skipped() -> None:
 
 def test_maxwells_old_values_may_be_null_or_absent() -> None:
     row = {"id": 1, "v": "b", "w": "w"}
-    assert stored("maxwell-json", maxwell("update", row, {"v": None})) == [
+    assert stored_rows("maxwell-json", maxwell("update", row, {"v": None})) == [
         ("-U", 1, None, "w"),
         ("+U", 1, "b", "w"),
     ]
-    assert stored("maxwell-json", maxwell("update", row, {"v": "a"}))[0] == ("-U", 1, "a", "w")
-    assert stored("maxwell-json", maxwell("update", row, {}))[0] == ("-U", 1, "b", "w")
+    assert stored_rows("maxwell-json", maxwell("update", row, {"v": "a"}))[0] == ("-U", 1, "a", "w")
+    assert stored_rows("maxwell-json", maxwell("update", row, {}))[0] == ("-U", 1, "b", "w")
     nested_row = {**row, "old": {"w": None}, "v": '"old":{"w":null}'}
-    assert stored("maxwell-json", maxwell("update", nested_row, {"v": "a"}))[0] == (
+    assert stored_rows("maxwell-json", maxwell("update", nested_row, {"v": "a"}))[0] == (
         "-U",
         1,
         "a",
@@ -155,7 +155,7 @@ def canal(kind: str, *rows: Row, old: list[Row] | None = None, **more: Any) -> R
 
 def test_canals_rows_of_one_statement_stand_or_fall_together() -> None:
     good_row, bad_row = {"id": "1", "v": "a"}, {"id": "x", "v": "b"}
-    outcome = decoded(
+    outcome = decoded_documents(
         "canal-json", canal("INSERT", good_row, bad_row), canal("INSERT", good_row, good_row)
     )
     assert [row[0] for row in rows_of(outcome)] == [1, 1]
@@ -165,7 +165,7 @@ def test_canals_rows_of_one_statement_stand_or_fall_together() -> None:
 def test_canals_old_values_belong_to_their_row() -> None:
     first, second = {"id": "1", "v": "a", "w": "x"}, {"id": "2", "v": "b", "w": None}
     update = canal("UPDATE", first, second, old=[{"v": None}, {"w": "y"}])
-    assert stored("canal-json", update) == [
+    assert stored_rows("canal-json", update) == [
         ("-U", 1, None, "x"),
         ("+U", 1, "a", "x"),
         ("-U", 2, "b", "y"),
@@ -189,14 +189,14 @@ def test_canals_numbers_of_members_become_their_texts(
     mysql_type: str | None, text: str, expected: str
 ) -> None:
     message = canal("INSERT", {"id": "1", "v": text, "w": "2"}, mysqlType={"v": mysql_type})
-    assert stored("canal-json", message) == [("+I", 1, expected, "2")]
+    assert stored_rows("canal-json", message) == [("+I", 1, expected, "2")]
 
 
 def test_canals_bits_bytes_and_truth_values_are_decoded() -> None:
     columns = "id INT, b BYTES, c BYTES, f BOOLEAN"
     row = {"id": "1", "b": "258", "c": "\u0000ÿa", "f": "1"}
     message = canal("INSERT", row, mysqlType={"b": "bit(16)", "c": "blob"})
-    assert stored("canal-json", message, columns=columns) == [
+    assert stored_rows("canal-json", message, columns=columns) == [
         ("+I", 1, b"\x01\x02", b"\x00\xffa", True)
     ]
     beyond = canal("INSERT", {**row, "c": "€"}, mysqlType={"b": "bit(16)"})
@@ -210,13 +210,13 @@ def test_canals_bits_bytes_and_truth_values_are_decoded() -> None:
 def test_ddl_is_skipped_and_a_truncate_stops_the_job_unless_ignored() -> None:
     ddl = {"isDdl": True, "type": "ALTER", "data": None, "database": "d", "table": "t"}
     truncate = {**ddl, "type": "TRUNCATE"}
-    assert decoded("canal-json", ddl).skipped_count == 1
-    assert decoded("canal-json", truncate, truncate="ignore").skipped_count == 1
+    assert decoded_documents("canal-json", ddl).skipped_count == 1
+    assert decoded_documents("canal-json", truncate, truncate="ignore").skipped_count == 1
     with pytest.raises(WrongSourceError) as caught:
-        decoded("canal-json", truncate)
+        decoded_documents("canal-json", truncate)
     assert "set source.canal.truncate = 'ignore'" in (caught.value.fix or "")
     with pytest.raises(WrongSourceError):
-        decoded("ogg-json", {"table": "S.T", "op_type": "T"})
+        decoded_documents("ogg-json", {"table": "S.T", "op_type": "T"})
 
 
 def test_a_truncate_that_is_applied_is_noted() -> None:
@@ -233,13 +233,13 @@ def test_a_truncate_that_is_applied_is_noted() -> None:
         ("ogg-json", {"table": "S.T", "op_type": "T"}),
         ("aws-dms-json", {"data": {}, "metadata": dms_truncate}),
     ):
-        outcome = decoded(name, message, truncate="apply")
+        outcome = decoded_documents(name, message, truncate="apply")
         assert (outcome.last_truncate, outcome.skipped_count, outcome.bad_records.num_rows) == (
             0,
             1,
             0,
         ), name
-        assert decoded(name, message, truncate="ignore").last_truncate is None
+        assert decoded_documents(name, message, truncate="ignore").last_truncate is None
 
 
 def ogg(kind: str, before: Row | None = None, after: Row | None = None) -> Row:
@@ -249,14 +249,14 @@ def ogg(kind: str, before: Row | None = None, after: Row | None = None) -> Row:
 def test_goldengates_compressed_updates() -> None:
     update = ogg("U", {"id": 1, "v": "a"}, {"id": 1, "v": "b"})
     assert "column 'w' is unchanged and its value was not sent" in reason("ogg-json", update)
-    changes = stored("ogg-json", update, compressed_updates="null")
+    changes = stored_rows("ogg-json", update, compressed_updates="null")
     assert changes == [("-U", 1, "a", None), ("+U", 1, "b", None)]
     whole = ogg("U", {"id": 1, "v": "a", "w": "x"}, {"id": 1, "v": None})
-    assert stored("ogg-json", whole) == [("-U", 1, "a", "x"), ("+U", 1, None, "x")]
+    assert stored_rows("ogg-json", whole) == [("-U", 1, "a", "x"), ("+U", 1, None, "x")]
     # An unchanged column is there, so nothing is left out: the source has no column w.
     narrower = {"id": 1, "v": "a", "u": 1}
     columns = "id INT, v STRING, u INT, w STRING"
-    assert stored("ogg-json", ogg("U", narrower, {**narrower, "v": "b"}), columns=columns) == [
+    assert stored_rows("ogg-json", ogg("U", narrower, {**narrower, "v": "b"}), columns=columns) == [
         ("-U", 1, "a", 1, None),
         ("+U", 1, "b", 1, None),
     ]
@@ -270,7 +270,7 @@ def test_goldengate_must_name_the_row_that_an_update_changes() -> None:
 def test_goldengates_missing_columns_get_their_earlier_values() -> None:
     before = {"id": "1", "v": None, "v_isMissing": True, "w": "x", "w_isMissing": False}
     after = {"id": "1", "v": "b", "v_isMissing": False, "w": None, "w_isMissing": True}
-    assert stored("ogg-json", ogg("U", before, after)) == [
+    assert stored_rows("ogg-json", ogg("U", before, after)) == [
         ("-U", 1, None, "x"),
         ("+U", 1, "b", "x"),
     ]
@@ -284,15 +284,15 @@ def dms(operation: str, data: Row | None, kind: str = "data") -> Row:
 def test_dms_updates_with_and_without_values_before() -> None:
     row = {"id": 2, "v": "b", "w": "x"}
     update = dms("update", {**row, "BI_id": 1, "BI_v": None})
-    assert stored("aws-dms-json", update) == [("-U", 1, None, "x"), ("+U", 2, "b", "x")]
+    assert stored_rows("aws-dms-json", update) == [("-U", 1, None, "x"), ("+U", 2, "b", "x")]
     bare = dms("update", row)
     assert "it lacks BI_id" in reason("aws-dms-json", bare)
-    assert stored("aws-dms-json", bare, update_keys="unchanged") == [("+U", 2, "b", "x")]
+    assert stored_rows("aws-dms-json", bare, update_keys="unchanged") == [("+U", 2, "b", "x")]
 
 
 def test_dms_loads_deletes_and_control_records() -> None:
     row = {"id": 1, "v": "a", "w": None}
-    outcome = decoded(
+    outcome = decoded_documents(
         "aws-dms-json",
         dms("create-table", None, "control"),
         dms("load", row),
@@ -302,7 +302,7 @@ def test_dms_loads_deletes_and_control_records() -> None:
     assert rows_of(outcome) == [(1, "+I", 1, "a", None), (2, "-D", 1, "a", None)]
     assert (outcome.skipped_count, outcome.tables) == (1, {"s.t": 1})
     bytes_row = dms("insert", {"id": 1, "v": "0xff00", "w": "0xg"})
-    outcome = decoded("aws-dms-json", bytes_row, columns="id INT, v BYTES, w STRING")
+    outcome = decoded_documents("aws-dms-json", bytes_row, columns="id INT, v BYTES, w STRING")
     assert rows_of(outcome) == [(0, "+I", 1, b"\xff\x00", "0xg")]
 
 
@@ -348,7 +348,7 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
     ],
 )
 def test_messages_name_their_tables(name: str, file: str, topic: str, expected: Origin) -> None:
-    origins = FORMATS[name].make_source_extractor({}).find_origins(captured(file, topic))
+    origins = FORMATS[name].make_source_extractor({}).find_origins(captured_messages(file, topic))
     assert origins.tables[0] == expected
     assert not origins.unassigned_reasons
 
@@ -374,9 +374,9 @@ def test_the_first_messages_show_a_key_that_is_not_there() -> None:
         arrow_schema=arrow_schema(columns),
         primary_keys=("dt", "id"),
         options={},
-        keep_update_before=False,
+        keeps_update_before=False,
     )
-    survey = FORMATS["canal-json"].survey(setup, {"shop": captured("canal", "shop")})
+    survey = FORMATS["canal-json"].survey(setup, {"shop": captured_messages("canal", "shop")})
     assert [*survey.tables()] == [("shop", "shop.customers")]
     (notice,) = survey.notices()
     assert "lacks dt of the primary key" in notice.problem

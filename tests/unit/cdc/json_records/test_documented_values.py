@@ -1,4 +1,4 @@
-"""The tables in docs/setup/formats.md: what each format stores of a value that a tool sends."""
+"""Each format stores a tool's values as the tables in docs/setup/formats.md say."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MESSAGES = {
 }
 
 
-def documented() -> list[tuple[str, str, str, str]]:
+def documented_lines() -> list[tuple[str, str, str, str]]:
     """(heading, column, sent, stored) of each line."""
     rows = []
     for heading in MESSAGES:
@@ -39,7 +39,7 @@ def documented() -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def decoded(heading: str, column: str, sent: str) -> DecodedBatch:
+def decoded_value(heading: str, column: str, sent: str) -> DecodedBatch:
     name, form = MESSAGES[heading]
     text = '"1"' if name == "canal-json" else "1"
     row = f'{{"id":{text},"v":{sent}}}'
@@ -47,7 +47,7 @@ def decoded(heading: str, column: str, sent: str) -> DecodedBatch:
     return a_format(f"id INT, v {column}", name=name).decode(messages(message))
 
 
-def shown(value: pa.Scalar) -> str:
+def shown_text(value: pa.Scalar) -> str:
     plain: Any = value.as_py()
     if isinstance(plain, bytes):
         return f"0x{plain.hex()}"
@@ -56,16 +56,16 @@ def shown(value: pa.Scalar) -> str:
     return str(value.cast(pa.string()))
 
 
-@pytest.mark.parametrize(("heading", "column", "sent", "stored"), documented())
+@pytest.mark.parametrize(("heading", "column", "sent", "stored"), documented_lines())
 def test_a_value_is_stored_as_the_page_says(
     heading: str, column: str, sent: str, stored: str
 ) -> None:
-    outcome = decoded(heading, column, sent)
+    outcome = decoded_value(heading, column, sent)
     if stored == "bad":
         assert re.match("column 'v' ", reasons_of(outcome)[0])
     else:
         assert reasons_of(outcome) == {}
-        shown_value = shown(outcome.changes.rows.column("v")[0])
+        shown_value = shown_text(outcome.changes.rows.column("v")[0])
         # Arrow has no type for whole seconds.
         assert (
             shown_value.removesuffix(".000") if column.endswith("(0)") else shown_value
@@ -73,4 +73,4 @@ def test_a_value_is_stored_as_the_page_says(
 
 
 def test_each_section_has_a_table() -> None:
-    assert {heading for heading, *_ in documented()} == set(MESSAGES)
+    assert {heading for heading, *_ in documented_lines()} == set(MESSAGES)

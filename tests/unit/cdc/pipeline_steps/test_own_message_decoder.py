@@ -1,4 +1,4 @@
-"""Records of other source tables in a job of one table: set aside, and no other record suffers."""
+"""A job of one table quarantines records of other source tables, and decodes the rest."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
             arrow_schema=arrow_schema(row_type),
             primary_keys=("id",),
             options={"unknown-columns": "evolve"},
-            keep_update_before=False,
+            keeps_update_before=False,
             mapping_options=NO_MAPPING_OPTIONS,
         ),
     )

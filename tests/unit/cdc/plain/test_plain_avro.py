@@ -1,4 +1,4 @@
-"""avro: what the bytes mean is what the same row as JSON means, and strange bytes end nothing."""
+"""The format avro decodes bytes as the same row in JSON, and survives malformed bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from stream_app.cdc.wire.wire_format import avro_as_json
 from stream_app.errors import SourceError, UsageError
 from stream_app.message_format_registry import FORMATS
-from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
+from tests.support.brokers.schema_registry import Registry, confluent_message, schema_registry
 from tests.support.messages.avro_events import KEY, ROW, a_row, batch, setup_of
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 
@@ -45,7 +45,7 @@ def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
     }
     number = registry.add(schema)
     rows = [a_row(rng) for _ in range(rng.choice([1, 30, 300]))]
-    values = [encoded(number, schema, row) for row in rows]
+    values = [confluent_message(number, schema, row) for row in rows]
     options = {"missing-columns": rng.choice(["warn", "ignore", "quarantine"])}
     setup = setup_of(COLUMNS, ("id",), {**options, **AS_AVRO})
     of_json = FORMATS["json"].make(setup)
@@ -66,15 +66,17 @@ def test_decimals_have_the_scale_of_the_schema(registry: Registry) -> None:
     number = registry.add(ROW)
     row = {**a_row(random.Random(1)), "amount": b"\x01\xe2", "at": 0, "day": 0}
     decoder = a_format(COLUMNS, name="avro", options={"schema.registry.url": registry.url})
-    [(_, _, _, _, amount, *_)] = rows_of(decoder.decode(batch([encoded(number, ROW, row)])))
+    [(_, _, _, _, amount, *_)] = rows_of(
+        decoder.decode(batch([confluent_message(number, ROW, row)]))
+    )
     assert str(amount) == "4.82"
 
 
 def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
     numbers = registry.add(ROW), registry.add(KEY)
-    good = encoded(numbers[0], ROW, {**a_row(rng), "amount": None, "at": 0, "day": 0})
-    key = encoded(numbers[1], KEY, {"id": 5})
+    good = confluent_message(numbers[0], ROW, {**a_row(rng), "amount": None, "at": 0, "day": 0})
+    key = confluent_message(numbers[1], KEY, {"id": 5})
     values: list[bytes | None] = []
     keys: list[bytes | None] = []
     for _ in range(400):

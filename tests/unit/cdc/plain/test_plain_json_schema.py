@@ -1,4 +1,4 @@
-"""json-schema: the row is that of the JSON behind the head, and strange bytes end nothing."""
+"""The format json-schema decodes the JSON behind the head, and survives malformed bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def of_schema(registry: Registry, **options: str) -> MessageFormat:
     return a_format(COLUMNS, name="json-schema", options=url | settings)
 
 
-def framed(number: int, body: bytes) -> bytes:
+def framed_message(number: int, body: bytes) -> bytes:
     return struct.pack(">BI", 0, number) + body
 
 
@@ -64,7 +64,7 @@ def test_the_schema_header_changes_no_row(registry: Registry, seed: int) -> None
         registry.add(SCHEMA, schemaType="JSON"),
         registry.add({**SCHEMA, "title": "more"}, schemaType="JSON"),
     )
-    values = [framed(rng.choice(numbers), body) for body in bodies]
+    values = [framed_message(rng.choice(numbers), body) for body in bodies]
     decoded_batch = of_schema(registry, **options).decode(batch(values))
     settings = {name.replace("_", "-"): value for name, value in options.items()}
     plain = a_format(COLUMNS, name="json", options=settings).decode(batch(bodies))
@@ -80,8 +80,10 @@ def test_the_schema_header_changes_no_row(registry: Registry, seed: int) -> None
 def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
     number = registry.add(SCHEMA, schemaType="JSON")
-    good = framed(number, b'{"id":1,"name":"Ada","price":1.5,"at":null,"flag":true,"f":0.5}')
-    key = framed(number, b'{"id":5}')
+    good = framed_message(
+        number, b'{"id":1,"name":"Ada","price":1.5,"at":null,"flag":true,"f":0.5}'
+    )
+    key = framed_message(number, b'{"id":5}')
     values: list[bytes | None] = []
     keys: list[bytes | None] = []
     for _ in range(400):
@@ -106,7 +108,8 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
 def test_a_hundred_thousand_messages_are_decoded_at_once(registry: Registry) -> None:
     number = registry.add(SCHEMA, schemaType="JSON")
     values = [
-        framed(number, b'{"id":%d,"name":"%b"}' % (index, b"x" * 40)) for index in range(100_000)
+        framed_message(number, b'{"id":%d,"name":"%b"}' % (index, b"x" * 40))
+        for index in range(100_000)
     ]
     decoded_batch = of_schema(registry, missing_columns="ignore").decode(batch(values))
     assert decoded_batch.bad_records.num_rows == decoded_batch.decoder_error_count == 0

@@ -1,4 +1,4 @@
-"""protobuf: columns have what Google's library reads, and strange bytes end nothing."""
+"""The format protobuf agrees with Google's library, and survives malformed bytes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def registry() -> Iterator[Registry]:
         yield running
 
 
-def registered(registry: Registry) -> RegisteredSchema:
+def registered_schema(registry: Registry) -> RegisteredSchema:
     return RegisteredSchema(registry.add(SCHEMA, schemaType="PROTOBUF"), "PROTOBUF", SCHEMA)
 
 
@@ -95,7 +95,7 @@ def a_row(rng: random.Random) -> dict[str, Any]:
 @pytest.mark.parametrize("seed", range(20))
 def test_columns_have_what_google_reads(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
-    schema = registered(registry)
+    schema = registered_schema(registry)
     values = [protobuf_bytes(schema, [0], a_row(rng)) for _ in range(rng.choice([1, 40, 400]))]
     message_type = message_class(One(schema), schema.schema_number, [0])
     texts = [
@@ -113,7 +113,7 @@ def test_fields_in_any_order_and_again_are_read_as_google_does(
 ) -> None:
     """Pieces of messages one after another are one message, whose later values count."""
     rng = random.Random(seed)
-    schema = registered(registry)
+    schema = registered_schema(registry)
     message_type = message_class(One(schema), schema.schema_number, [0])
     head = protobuf_bytes(schema, [0], {})
     values = []
@@ -135,7 +135,7 @@ def test_fields_in_any_order_and_again_are_read_as_google_does(
 
 def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
-    schema = registered(registry)
+    schema = registered_schema(registry)
     good = protobuf_bytes(schema, [0], {**a_row(rng), "at": None, "large": 1})
     values: list[bytes | None] = []
     for _ in range(400):
@@ -155,7 +155,7 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
 
 
 def test_a_message_of_a_hundred_thousand_fields_is_left_to_google(registry: Registry) -> None:
-    schema = registered(registry)
+    schema = registered_schema(registry)
     head = protobuf_bytes(schema, [0], {})
     long = head + b"\x08\x01" * 100_000 + b"\x08\x07"
     good = protobuf_bytes(schema, [0], {"id": 3})
@@ -164,7 +164,7 @@ def test_a_message_of_a_hundred_thousand_fields_is_left_to_google(registry: Regi
 
 
 def test_a_row_is_what_its_serializer_was_given(registry: Registry) -> None:
-    schema = registered(registry)
+    schema = registered_schema(registry)
     row = {"id": 5, "at": "2024-02-29T23:59:59.000000001Z", "mood": "B", "count": 7}
     [cells] = rows_of(protobuf(registry).decode(batch([protobuf_bytes(schema, [0], row)])))
     assert cells[2:9] == (5, "", None, "2024-02-29 23:59:59.000000001", None, 7, "B")

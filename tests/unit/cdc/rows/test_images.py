@@ -1,4 +1,4 @@
-"""Images → rows, without a format: what the port itself promises."""
+"""Images become rows as the port promises, without any format."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Row = tuple[int | None, int | None] | None
 
 
 def a_rule(**more: bool) -> RowRules:
-    rules: dict[str, Any] = {"keep_update_before": False, **more}
+    rules: dict[str, Any] = {"keeps_update_before": False, **more}
     return RowRules(schema=schema_of_changes(ARROW), **rules)
 
 
-def decoded(
+def decoded_records(
     *records: tuple[str, Row, Row], suspects: frozenset[int] = frozenset(), **more: bool
 ) -> ImageRows:
     def columns(side: int) -> list[pa.Array]:
@@ -62,7 +62,7 @@ def decoded(
     return image_rows
 
 
-def listed(rows: ImageRows) -> list[tuple[object, ...]]:
+def listed_rows(rows: ImageRows) -> list[tuple[object, ...]]:
     kinds, *columns = (column.to_pylist() for column in rows.rows.columns)
     short = [RowKind(kind).short for kind in kinds]
     return list(zip(rows.record_indices.tolist(), short, *columns, strict=True))
@@ -77,8 +77,8 @@ CHANGES: tuple[tuple[str, Row, Row], ...] = (
 
 
 def test_an_update_gives_its_old_row_when_the_key_changes() -> None:
-    rows = decoded(*CHANGES)
-    assert listed(rows) == [
+    rows = decoded_records(*CHANGES)
+    assert listed_rows(rows) == [
         (0, "+I", 1, 10), (1, "+U", 1, 11), (2, "-U", 1, 11), (2, "+U", 2, 11), (3, "-D", 2, 11)
     ]  # fmt: skip
     assert rows.tables == {"shop.public.orders": 0}
@@ -86,21 +86,23 @@ def test_an_update_gives_its_old_row_when_the_key_changes() -> None:
 
 
 def test_every_update_gives_its_old_row_when_it_is_wanted() -> None:
-    rows = decoded(*CHANGES[1:2], keep_update_before=True)
-    assert listed(rows) == [(0, "-U", 1, 10), (0, "+U", 1, 11)]
+    rows = decoded_records(*CHANGES[1:2], keeps_update_before=True)
+    assert listed_rows(rows) == [(0, "-U", 1, 10), (0, "+U", 1, 11)]
 
 
 def test_suspects_and_what_does_not_fit_give_no_row() -> None:
     too_large, without_key = ("c", None, (3, 1000)), ("c", None, (None, 1))
-    rows = decoded(*CHANGES[:1], too_large, without_key, *CHANGES[3:], suspects=frozenset({0}))
-    assert listed(rows) == [(3, "-D", 2, 11)]
+    rows = decoded_records(
+        *CHANGES[:1], too_large, without_key, *CHANGES[3:], suspects=frozenset({0})
+    )
+    assert listed_rows(rows) == [(3, "-D", 2, 11)]
     assert rows.is_suspect.tolist() == [True, True, True, False]
     assert rows.tables == {"shop.public.orders": 3}
 
 
 def test_invented_values_of_before_images_are_forgotten() -> None:
-    rows = decoded(("d", (2, 11), None), before_has_key_only=True)
-    assert listed(rows) == [(0, "-D", 2, None)]
+    rows = decoded_records(("d", (2, 11), None), before_has_key_only=True)
+    assert listed_rows(rows) == [(0, "-D", 2, None)]
 
 
 def test_records_read_one_by_one_give_the_same_rows() -> None:
@@ -111,7 +113,7 @@ def test_records_read_one_by_one_give_the_same_rows() -> None:
     records = [RecordImages(op, image(before), image(after)) for op, before, after in CHANGES]
     odd = RecordImages("c", None, image((3, 1000)))
     rows = rows_of_records([*records, odd], READINGS, a_rule())
-    expected = decoded(*CHANGES)
+    expected = decoded_records(*CHANGES)
     assert rows.rows.equals(expected.rows)
     assert rows.record_indices.tolist() == expected.record_indices.tolist()
     assert rows.reasons == {4: "column 'v' (TINYINT): 1000 is out of range"}

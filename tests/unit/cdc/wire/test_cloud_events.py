@@ -1,4 +1,4 @@
-"""CloudEvents: what Debezium's real converter sends, and what a row in an event means."""
+"""The decoder reads CloudEvents of Debezium's real converter, and rows in events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stream_app.message_format_registry import make_source_extractor
 from stream_app.model.source.mapping_options import MappingOptions
 from tests.support.messages.debezium_messages import (
     a_format,
-    captured,
+    captured_messages,
     messages,
     reasons_of,
     rows_of,
@@ -36,7 +36,7 @@ EVENT = '{"specversion":"1.0","id":"1","source":"/s","type":"t","data":%s}'
 
 @pytest.mark.parametrize("kind", ["plain", "envelope"])
 def test_debeziums_own_converter(kind: str) -> None:
-    batch = captured("debezium_cloudevents", f"{kind}.shop.story")
+    batch = captured_messages("debezium_cloudevents", f"{kind}.shop.story")
     decoder = a_format(COLUMNS, name="debezium-cloudevents")
     decoded_batch = decoder.decode(batch)
     assert reasons_of(decoded_batch) == {}
@@ -62,7 +62,7 @@ def test_debeziums_own_converter(kind: str) -> None:
 
 
 def test_without_extension_attributes_the_operation_is_unknown() -> None:
-    batch = captured("debezium_cloudevents", "bare.shop.story")
+    batch = captured_messages("debezium_cloudevents", "bare.shop.story")
     decoded_batch = a_format(COLUMNS, name="debezium-cloudevents").decode(batch)
     assert decoded_batch.changes.rows.num_rows == 0
     reasons = set(reasons_of(decoded_batch).values())

@@ -1,4 +1,4 @@
-"""Keys that are plain text, as JSON objects of one field."""
+"""Keys of plain text become JSON objects of one field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between epochs, and before the first one, the job looks after its table."""
+"""The job maintains its table between epochs, and before the first one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
     )
     settings = EpochSettings(task_count=1)
     return EpochCommitter(
-        RoundRunner(tables=tables, settings=settings, runner=EpochHere(), clock=clock)
+        RoundRunner(tables=tables, settings=settings, epoch_runner=EpochHere(), clock=clock)
     )
 
 

@@ -1,4 +1,4 @@
-"""Topics of different source tables in one job, within an epoch and across epochs and starts."""
+"""A job notices that its topics have several source tables, in one epoch or over many."""
 
 from __future__ import annotations
 
@@ -74,11 +74,9 @@ def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: JobFolder) -> Non
     for _ in range(2):
         check = check_of(checkpoint)
         source_filter = check.begin()
-        assert not check.must_decode_again(counts_of({("a", "db.t"): 5}), source_filter)
-        assert not check.must_decode_again(
-            counts_of({("b", "db.t"): 1, ("a", ""): 9}), source_filter
-        )
-        assert not check.must_decode_again(DecodeCounts(), source_filter)
+        assert check.admit(counts_of({("a", "db.t"): 5}), source_filter)
+        assert check.admit(counts_of({("b", "db.t"): 1, ("a", ""): 9}), source_filter)
+        assert check.admit(DecodeCounts(), source_filter)
     assert remembered_tables(checkpoint) == {"a": ["", "db.t"], "b": ["db.t"]}
 
 
@@ -125,24 +123,24 @@ def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint:
     check = check_of(checkpoint)
     before = check.begin()
     counts = counts_of({("a", "db.t"): 50, ("a", "db.u"): 1})
-    assert check.must_decode_again(counts, before), "decode again"
+    assert not check.admit(counts, before), "decode again"
     assert not check.source_filter.accepts("a", "db.u")
     assert remembered_tables(checkpoint) == {}
     again = counts_of({("a", "db.t"): 50}, others=1, other=("a", "db.u"))
-    assert not check.must_decode_again(again, check.source_filter)
+    assert check.admit(again, check.source_filter)
     assert remembered_tables(checkpoint) == {"a": ["db.t"]}
     source_filter = check_of(checkpoint).begin()
     assert [source_filter.accepts("a", name) for name in ("db.t", "", "db.u", "db.v")] == [
         *(True, True, False, False)
     ]
     with pytest.raises(WrongSourceError, match=r"db\.t \(in a\), db\.u"):
-        check.must_decode_again(counts, check.source_filter)  # they have come all the same
+        check.admit(counts, check.source_filter)  # they have come all the same
 
 
 def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: JobFolder) -> None:
     check = check_of(checkpoint)
-    assert not check.must_decode_again(counts_of({("a", ""): 5}), check.begin())
-    assert not check.must_decode_again(counts_of({("a", "db.t"): 50}), check.begin())
+    assert check.admit(counts_of({("a", ""): 5}), check.begin())
+    assert check.admit(counts_of({("a", "db.t"): 50}), check.begin())
     assert remembered_tables(checkpoint) == {"a": ["", "db.t"]}
     remembered = {"a": [""]}
     verdict = verdict_on(remembered, {("a", "db.t"): 50, ("a", "db.u"): 1, ("b", ""): 1})
@@ -159,7 +157,7 @@ def test_a_trickle_of_others_alone_stops_the_job(checkpoint: JobFolder) -> None:
         )
         counts = replace(counts, ends={("a", 0): PartitionEnd(number, None)})
         for _ in range(2):  # its rows are written again
-            assert not check.must_decode_again(counts, check.begin())
+            assert check.admit(counts, check.begin())
 
     epoch(1, own_records=0, others=6)
     epoch(2, own_records=1, others=6)
@@ -172,7 +170,7 @@ def test_a_trickle_of_others_alone_stops_the_job(checkpoint: JobFolder) -> None:
 def test_two_tables_in_an_epoch(checkpoint: JobFolder) -> None:
     check = check_of(checkpoint)
     with pytest.raises(WrongSourceError) as error:
-        check.must_decode_again(counts_of({("a", "db.t"): 20, ("b", "db.u"): 20}), check.begin())
+        check.admit(counts_of({("a", "db.t"): 20, ("b", "db.u"): 20}), check.begin())
     assert error.value.problem == (
         "the records are of 2 tables of the source: db.t (in a), db.u (in b)"
     )
@@ -183,10 +181,10 @@ def test_two_tables_in_an_epoch(checkpoint: JobFolder) -> None:
 
 def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: JobFolder) -> None:
     check = check_of(checkpoint)
-    check.must_decode_again(counts_of({("a", "db.t"): 1}), check.begin())
+    check.admit(counts_of({("a", "db.t"): 1}), check.begin())
     later = check_of(checkpoint)
     with pytest.raises(WrongSourceError, match=r"db\.t .* db\.u"):
-        later.must_decode_again(counts_of({}, others=11, other=("a", "db.u")), later.begin())
+        later.admit(counts_of({}, others=11, other=("a", "db.u")), later.begin())
 
 
 def test_a_stranger_with_ten_thousand_tables_is_reported_in_a_few_words(
@@ -194,9 +192,7 @@ def test_a_stranger_with_ten_thousand_tables_is_reported_in_a_few_words(
 ) -> None:
     check = check_of(checkpoint)
     with pytest.raises(WrongSourceError) as error:
-        check.must_decode_again(
-            counts_of({("a", f"t{number}"): 1 for number in range(10_000)}), check.begin()
-        )
+        check.admit(counts_of({("a", f"t{number}"): 1 for number in range(10_000)}), check.begin())
     assert len(str(error.value)) < 1000
 
 

@@ -1,4 +1,4 @@
-"""The parts of an epoch: what a task measures, and what the driver makes of it."""
+"""The driver computes an epoch's parts from the times that tasks measure."""
 
 from __future__ import annotations
 

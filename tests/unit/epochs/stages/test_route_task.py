@@ -1,4 +1,4 @@
-"""Decoding tasks without Spark: which rows come out, in which blocks, in which order."""
+"""Decoding tasks without Spark give the right rows, in the right blocks and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lengths of epochs that keep rows fresh: chosen from what epochs took, and followed by a job."""
+"""A job chooses the lengths of epochs that keep rows fresh by what earlier epochs took."""
 
 from __future__ import annotations
 

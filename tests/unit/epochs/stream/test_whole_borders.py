@@ -1,4 +1,4 @@
-"""Database snapshots of random histories equal the database: repeats, lags, crashes."""
+"""Database snapshots of random histories equal the database, with repeats, lags and crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of one type as values of another, where no Java is needed to tell what is right.
+"""Casts convert values between types, in cases that need no Java as a judge.
 
 `tests/interop/columns/test_altered_types.py` has every pair before Paimon's Java.
 """

@@ -1,4 +1,4 @@
-"""Rows chosen by pages are those of a whole read, whatever the file looks like."""
+"""A read of chosen pages returns the rows of a whole read, in files of any layout."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def real(rng: random.Random) -> float:
     return rng.choice([rng.choice(numbers), *struct.unpack(">f", struct.pack(">f", rng.random()))])
 
 
-def many(value: Callable[[random.Random], Any]) -> Callable[[random.Random], list[Any]]:
+def lists_of_values(value: Callable[[random.Random], Any]) -> Callable[[random.Random], list[Any]]:
     return lambda rng: [value(rng) if rng.random() < 0.8 else None for _ in range(rng.randrange(4))]
 
 
@@ -72,8 +72,8 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "TIMESTAMP(6)": moment,
     "TIMESTAMP(9)": moment,
     "TIMESTAMP(6) WITH LOCAL TIME ZONE": moment,
-    "ARRAY<STRING>": many(lambda rng: "é" * rng.randrange(3) + "x" * rng.randrange(40)),
-    "ARRAY<ARRAY<DECIMAL(12, 2)>>": many(many(decimal(12, 2))),
+    "ARRAY<STRING>": lists_of_values(lambda rng: "é" * rng.randrange(3) + "x" * rng.randrange(40)),
+    "ARRAY<ARRAY<DECIMAL(12, 2)>>": lists_of_values(lists_of_values(decimal(12, 2))),
 }
 COLUMNS = parse_columns(", ".join(f"c{index} {kind}" for index, kind in enumerate(VALUES)))
 PLACED = tuple(enumerate(COLUMNS))

@@ -1,4 +1,4 @@
-"""The checksum of rows: hashlib over texts written by hand is the model."""
+"""The checksum of rows equals hashlib's over texts written by hand."""
 
 from __future__ import annotations
 

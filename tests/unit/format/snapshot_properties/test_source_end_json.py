@@ -1,4 +1,4 @@
-"""The end of an epoch in its source: offsets of topics, or a text of another source."""
+"""An epoch's end in its source is stored as offsets of topics, or as another source's text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A compaction that fails leaves nothing behind. What one does: compact_task.txt."""
+"""A failed compaction leaves no file behind. compact_task.txt has what a compaction does."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_changelog_of_all_rewrites_is_in_the_change() -> None:
     metas = [store_file(files, name, keys) for name, keys in pairs]
     change = logging_task(files, metas).run()
     assert {file.file_name for file in change.removed_files} == {name for name, _ in pairs}
-    assert [len(list(files.read(file))) for file in change.changelog] == [1, 1]
+    assert [len(list(files.read(file))) for file in change.changelog_files] == [1, 1]
     assert set(files.stored) - {name for name, _ in pairs} == {
         file.file_name for file in change.written_files
     }

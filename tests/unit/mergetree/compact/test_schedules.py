@@ -1,4 +1,4 @@
-"""A bucket through many epochs with compactions at random times: no row is lost, none comes back.
+"""Compactions at random times of many epochs lose no row, and bring none back.
 
 Flushes, picks, ends, failures and commits of compactions come in any order. After every step the
 merged view of the committed files is what a dict holds, and every file that the tree forgot is
@@ -38,7 +38,7 @@ from tests.support.histories.change_streams import (
     key_in,
     merged_view,
     newest,
-    numbered,
+    with_sequence_numbers,
 )
 from tests.support.tables.lsm_files import MemoryFiles
 
@@ -52,7 +52,7 @@ class AtOnce:
     """Runs a request when it is submitted; the result waits in the future."""
 
     files: MemoryFiles
-    min_file_size: int
+    file_size_min: int
     breaks_next: bool = False
     requests: list[CompactRequest] = field(default_factory=list)
 
@@ -64,7 +64,7 @@ class AtOnce:
             future.set_exception(OSError("lost executor"))
             return future
         rewriter = CompactRewriter(self.files.layout, ENGINE, self.files)
-        task = CompactTask(request, rewriter, self.files.key_of, self.min_file_size)
+        task = CompactTask(request, rewriter, self.files.key_of, self.file_size_min)
         future.set_result(task.run())
         return future
 
@@ -100,7 +100,7 @@ class BucketModel:
         writer = MergeTreeWriter(
             layout=self.shape.layout,
             buffer=SortBufferWriteBuffer(
-                layout=self.shape.layout, memory_limit=10**6, chunk_merge=ENGINE
+                layout=self.shape.layout, bytes_max=10**6, chunk_merge=ENGINE
             ),
             merge_function=ENGINE,
             file_access=self.files,
@@ -109,7 +109,7 @@ class BucketModel:
         )
         for batch in batches_of(rows, self.shape, 10):
             writer.write(batch)
-        self.arrived += numbered(rows, len(self.arrived))
+        self.arrived += with_sequence_numbers(rows, len(self.arrived))
         for file in writer.prepare_commit().added_files:
             self.manager.add_new_file(file, None)
 
@@ -151,7 +151,7 @@ class BucketModel:
                     self.files.delete(file)
 
     def restore(self) -> None:
-        self.manager.restore(
+        self.manager.replace_levels(
             Levels(self.live(), num_levels=self.num_levels, key_of=self.files.key_of), None
         )
 

@@ -1,4 +1,4 @@
-"""The policy beside Paimon's own: the text tests explain it, these prove that it is the same."""
+"""The policy equals Paimon's own, which the text tests explain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each function beside a fold that goes step by step, as Paimon's does; short and long segments."""
+"""Each aggregate function equals a fold of single steps as Paimon's, in segments of any length."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Fold:
         return value
 
 
-def either(combine: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+def either_value(combine: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
     """Combine two values; with one null, return the other value."""
 
     def combine_known(so_far: Value, value: Value) -> Value:
@@ -83,21 +83,21 @@ def either(combine: Callable[[Value, Value], Value]) -> Callable[[Value, Value],
     return combine_known
 
 
-def wrapped(value: int, bits: int = 64) -> int:
+def wrapped_integer(value: int, bits: int = 64) -> int:
     return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
-def less(so_far: Value, value: Value) -> Value:
+def lesser_value(so_far: Value, value: Value) -> Value:
     if value is None:
         return so_far
-    return wrapped((0 if so_far is None else so_far) - value)
+    return wrapped_integer((0 if so_far is None else so_far) - value)
 
 
-def joined(so_far: str, text: str) -> str:
+def joined_text(so_far: str, text: str) -> str:
     return ",".join(part for part in (so_far, text) if part)
 
 
-def united(name: str) -> Callable[[bytes, bytes], bytes]:
+def union_function(name: str) -> Callable[[bytes, bytes], bytes]:
     union = {
         "rbm32": union_of_bitmaps,
         "rbm64": union_of_long_bitmaps,
@@ -108,25 +108,25 @@ def united(name: str) -> Callable[[bytes, bytes], bytes]:
 
 
 FOLDS: dict[str, tuple[str, Fold]] = {
-    "bool_and": ("truth", Fold(either(lambda a, b: a and b))),
-    "bool_or": ("truth", Fold(either(lambda a, b: a or b))),
-    "first_non_null_value": ("number", Fold(either(max), is_first=True, skips_null=True)),
-    "first_not_null_value": ("number", Fold(either(max), is_first=True, skips_null=True)),
-    "first_value": ("number", Fold(either(max), is_first=True)),
-    "hll_sketch": ("hll", Fold(either(united("hll_sketch")))),
+    "bool_and": ("truth", Fold(either_value(lambda a, b: a and b))),
+    "bool_or": ("truth", Fold(either_value(lambda a, b: a or b))),
+    "first_non_null_value": ("number", Fold(either_value(max), is_first=True, skips_null=True)),
+    "first_not_null_value": ("number", Fold(either_value(max), is_first=True, skips_null=True)),
+    "first_value": ("number", Fold(either_value(max), is_first=True)),
+    "hll_sketch": ("hll", Fold(either_value(union_function("hll_sketch")))),
     "last_non_null_value": (
         "number",
         Fold(lambda a, b: a if b is None else b, lambda a, b: a if b is None else None),
     ),
     "last_value": ("number", Fold(lambda _, b: b, lambda *_: None)),
-    "listagg": ("text", Fold(either(joined))),
-    "max": ("number", Fold(either(max))),
-    "min": ("text", Fold(either(min))),
-    "product": ("number", Fold(either(lambda a, b: wrapped(a * b)))),
-    "rbm32": ("bitmap", Fold(either(united("rbm32")))),
-    "rbm64": ("long bitmap", Fold(either(united("rbm64")))),
-    "sum": ("number", Fold(either(lambda a, b: wrapped(a + b)), less)),
-    "theta_sketch": ("theta", Fold(either(united("theta_sketch")))),
+    "listagg": ("text", Fold(either_value(joined_text))),
+    "max": ("number", Fold(either_value(max))),
+    "min": ("text", Fold(either_value(min))),
+    "product": ("number", Fold(either_value(lambda a, b: wrapped_integer(a * b)))),
+    "rbm32": ("bitmap", Fold(either_value(union_function("rbm32")))),
+    "rbm64": ("long bitmap", Fold(either_value(union_function("rbm64")))),
+    "sum": ("number", Fold(either_value(lambda a, b: wrapped_integer(a + b)), lesser_value)),
+    "theta_sketch": ("theta", Fold(either_value(union_function("theta_sketch")))),
 }
 TYPES = {
     "number": pa.int64(),
@@ -161,7 +161,7 @@ def set_value(kind: str, numbers: set[int]) -> bytes:
     return hll.serialize_compact() if kind == "hll" else theta.compact().serialize()
 
 
-def held(kind: str, value: Value) -> Value:
+def held_content(kind: str, value: Value) -> Value:
     """The numbers of a set, or how many a sketch has: they may be written in several ways."""
     match kind:
         case "bitmap" if value is not None:
@@ -214,8 +214,8 @@ def test_a_function_folds_as_step_by_step(
             for start, length in zip(starts, lengths, strict=True)
         ]
         assert result.type == column.type
-        assert [held(kind, value) for value in result.to_pylist()] == [
-            held(kind, value) for value in expected
+        assert [held_content(kind, value) for value in result.to_pylist()] == [
+            held_content(kind, value) for value in expected
         ]
 
 
@@ -237,8 +237,8 @@ def test_sums_of_small_types_and_real_numbers() -> None:
     small = pa.array([100] * 100 + [-100] * 100, pa.int8())
     aggregate = ColumnAggregate(function="sum")
     assert fold_column(small, changes, aggregate).to_pylist() == [
-        wrapped(10_000, 8),
-        wrapped(-10_000, 8),
+        wrapped_integer(10_000, 8),
+        wrapped_integer(-10_000, 8),
     ]
     real = [0.1 * number for number in range(200)]
     expected = []
@@ -273,7 +273,7 @@ def test_a_late_text_stands_before_the_others() -> None:
     ops = np.array([ChangeOp.ADD, ChangeOp.ADD, ChangeOp.ADD_OLDER, ChangeOp.ADD], np.int8)
     changes = SegmentChanges(np.arange(4), np.array([0]), ops)
     for distinct, text in ((False, "a,b,b,b,c,d,c"), (True, "a,b,c,d")):
-        aggregate = ColumnAggregate(function="listagg", distinct=distinct)
+        aggregate = ColumnAggregate(function="listagg", is_distinct=distinct)
         assert fold_column(column, changes, aggregate).to_pylist() == [text]
 
 

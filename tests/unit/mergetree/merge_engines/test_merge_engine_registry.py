@@ -1,4 +1,4 @@
-"""Merge engines by their name in the options."""
+"""The registry finds merge engines by their names in the options."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_each_engine_has_traits_and_a_function() -> None:
     [
         ({}, Deduplicate()),
         ({"merge_engine": "DEDUPLICATE"}, Deduplicate()),
-        ({"ignore_delete": "true"}, Deduplicate(ignore_delete=True)),
+        ({"ignore_delete": "true"}, Deduplicate(ignores_deletes=True)),
         ({"merge_engine": "first-row"}, FirstRow()),
         (
             {"merge_engine": "partial-update", "ignore_delete": "true"},
-            PartialUpdate(MergeRules(aggregates={}, ignores_delete=True)),
+            PartialUpdate(MergeRules(aggregates={}, ignores_deletes=True)),
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Each function of nested columns beside a fold that goes step by step, as Paimon's does."""
+"""Each function of nested columns equals a fold of single steps as Paimon's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def value_of(kind: pa.DataType, rng: random.Random) -> Value:
 
 @pytest.mark.parametrize("only_adds", [True, False])
 @pytest.mark.parametrize(
-    "aggregate", FOLDS, ids=lambda aggregate: f"{aggregate.function} {aggregate.distinct}"
+    "aggregate", FOLDS, ids=lambda aggregate: f"{aggregate.function} {aggregate.is_distinct}"
 )
 @pytest.mark.slow
 def test_a_function_folds_as_step_by_step(
@@ -103,7 +103,7 @@ def test_only_the_values_of_the_changes_are_looked_at(aggregate: ColumnAggregate
 
 def test_a_value_that_no_merge_touches_keeps_its_duplicates() -> None:
     column = pa.array([[1, 1], [2, 2], None], pa.list_(pa.int32()))
-    aggregate = ColumnAggregate(function="collect", distinct=True)
+    aggregate = ColumnAggregate(function="collect", is_distinct=True)
     changes = SegmentChanges(np.array([0, 1, 2]), np.array([0, 1]))
     result = fold_column(column, changes, aggregate)
     assert isinstance(result, pa.Array)

@@ -1,4 +1,4 @@
-"""Bitmaps of 64-bit numbers as Java writes them; values that are none, and packages that lack."""
+"""Bitmaps of 64-bit numbers have Java's bytes; malformed values and missing packages are errors."""
 
 from __future__ import annotations
 

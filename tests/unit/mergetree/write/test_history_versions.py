@@ -1,4 +1,4 @@
-"""Versions of random histories, in random batches, beside the rules of Spark's AUTO CDC."""
+"""Random histories in random batches have the versions of Spark's AUTO CDC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any stream of changes through write buffer, spill and flush comes out as a dict says."""
+"""Write buffer, spill and flush give the rows that a dict predicts, for any stream of changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.histories.change_streams import (
     key_in,
     merged_view,
     newest,
-    numbered,
+    with_sequence_numbers,
 )
 from tests.support.tables.lsm_files import MemoryFiles
 
@@ -36,7 +36,7 @@ INT = SHAPES[0]
 
 
 def writer_of(
-    shape: Shape, files: MemoryFiles, *, limit: int, changelog: bool = False, **options: Any
+    shape: Shape, files: MemoryFiles, *, bytes_max: int, changelog: bool = False, **options: Any
 ) -> MergeTreeWriter:
     engine = Deduplicate()
     ignored = options.pop("ignored_kinds", frozenset())
@@ -44,7 +44,7 @@ def writer_of(
         layout=shape.layout,
         buffer=SortBufferWriteBuffer(
             layout=shape.layout,
-            memory_limit=limit,
+            bytes_max=bytes_max,
             chunk_merge=None if changelog else engine,
             **options,
         ),
@@ -69,24 +69,24 @@ def test_what_is_written_is_what_a_dict_holds(shape: Shape, data: st.DataObject)
             shape,
             files,
             # From a buffer that a row nearly fills to one that holds them all.
-            limit=data.draw(st.sampled_from([200, 600, 2_000, 1_000_000])),
+            bytes_max=data.draw(st.sampled_from([200, 600, 2_000, 1_000_000])),
             changelog=changelog,
-            spillable=data.draw(st.booleans()),
-            spill_limit=data.draw(st.sampled_from([None, 0, 3_000])),
+            may_spill=data.draw(st.booleans()),
+            spilled_bytes_max=data.draw(st.sampled_from([None, 0, 3_000])),
             spill_parent=folder,
         )
         for batch in batches_of(rows, shape, data.draw(st.integers(1, 40))):
             writer.write(batch)
         result = writer.prepare_commit()
         assert list(Path(folder).iterdir()) == [], "no spill file stays"
-    arrived = numbered(rows, 100)
+    arrived = with_sequence_numbers(rows, 100)
     assert writer.next_sequence_number == 100 + len(rows)
     merged = merged_view(result.added_files, files, Deduplicate())
     expected = newest(arrived, shape)
     assert {key_in(shape)(row): row for row in merged} == expected
     assert len(merged) == len(expected)
     assert {file.level for file in result.added_files} <= {0}
-    logged = files.rows_of(result.changelog)
+    logged = files.rows_of(result.changelog_files)
     assert by_key(logged, shape) == (in_order_of_age(arrived, shape) if changelog else {})
 
 
@@ -120,10 +120,10 @@ class AnyOrder(list[dict[str, Any]]):
 def test_ignored_kinds_take_no_sequence_number(rows: list[dict[str, Any]]) -> None:
     files = INT.files()
     ignored = frozenset({RowKind.DELETE, RowKind.UPDATE_BEFORE})
-    writer = writer_of(INT, files, limit=1_000, ignored_kinds=ignored)
+    writer = writer_of(INT, files, bytes_max=1_000, ignored_kinds=ignored)
     for batch in batches_of(rows, INT, 7):
         writer.write(batch)
-    numbered_rows = numbered([row for row in rows if row[VALUE_KIND] in (0, 2)], 100)
+    numbered_rows = with_sequence_numbers([row for row in rows if row[VALUE_KIND] in (0, 2)], 100)
     merged = merged_view(writer.prepare_commit().added_files, files, Deduplicate())
     assert {key_in(INT)(row): row for row in merged} == newest(numbered_rows, INT)
 
@@ -134,13 +134,13 @@ def some_rows(count: int, text: str = "v") -> Iterator[pa.RecordBatch]:
 
 
 def test_nothing_written_makes_no_file() -> None:
-    writer = writer_of(INT, INT.files(), limit=1_000, changelog=True)
+    writer = writer_of(INT, INT.files(), bytes_max=1_000, changelog=True)
     result = writer.prepare_commit()
-    assert result.added_files == result.changelog == ()
+    assert result.added_files == result.changelog_files == ()
 
 
 def test_files_are_handed_over_once() -> None:
-    writer = writer_of(INT, INT.files(), limit=1_000_000)
+    writer = writer_of(INT, INT.files(), bytes_max=1_000_000)
     for batch in some_rows(5):
         writer.write(batch)
     assert len(writer.prepare_commit().added_files) == 1
@@ -149,7 +149,7 @@ def test_files_are_handed_over_once() -> None:
 
 def test_a_full_buffer_without_spill_makes_further_files(tmp_path: Path) -> None:
     files = INT.files()
-    writer = writer_of(INT, files, limit=1_000, spillable=False, spill_parent=str(tmp_path))
+    writer = writer_of(INT, files, bytes_max=1_000, may_spill=False, spill_parent=str(tmp_path))
     for batch in some_rows(100):
         writer.write(batch)
     written = writer.prepare_commit().added_files
@@ -160,7 +160,7 @@ def test_a_full_buffer_without_spill_makes_further_files(tmp_path: Path) -> None
 
 
 def test_a_large_batch_does_not_go_past_a_full_buffer() -> None:
-    writer = writer_of(INT, INT.files(), limit=1_000, spillable=False)
+    writer = writer_of(INT, INT.files(), bytes_max=1_000, may_spill=False)
     rows = [{VALUE_KIND: 0, "k": number, "v": "v"} for number in range(1000)]
     (batch,) = batches_of(rows, INT, 1000)
     writer.write(batch)
@@ -170,7 +170,7 @@ def test_a_large_batch_does_not_go_past_a_full_buffer() -> None:
 
 @pytest.mark.slow
 def test_with_spill_one_flush_makes_one_file() -> None:
-    writer = writer_of(INT, INT.files(), limit=1_000)
+    writer = writer_of(INT, INT.files(), bytes_max=1_000)
     for batch in some_rows(1000):
         writer.write(batch)
     assert writer.buffer.spilled_bytes > 0
@@ -179,7 +179,7 @@ def test_with_spill_one_flush_makes_one_file() -> None:
 
 def test_a_spill_limit_that_is_reached_makes_a_further_file() -> None:
     files = INT.files(rows_per_file=10**6)
-    writer = writer_of(INT, files, limit=1_000_000, spill_limit=1_600_000)
+    writer = writer_of(INT, files, bytes_max=1_000_000, spilled_bytes_max=1_600_000)
     random = Random(7)
     rows = [{VALUE_KIND: 0, "k": n, "v": random.randbytes(200).hex()} for n in range(6_000)]
     spilled = []
@@ -195,7 +195,7 @@ def test_a_spill_limit_that_is_reached_makes_a_further_file() -> None:
 @pytest.mark.slow
 def test_abort_leaves_no_file(tmp_path: Path) -> None:
     files = INT.files()
-    writer = writer_of(INT, files, limit=1_000, changelog=True, spill_parent=str(tmp_path))
+    writer = writer_of(INT, files, bytes_max=1_000, changelog=True, spill_parent=str(tmp_path))
     for batch in some_rows(30):
         writer.write(batch)
     writer.flush()
@@ -221,7 +221,7 @@ class FailingChangelog(MemoryFiles):
 
 def test_a_flush_that_fails_leaves_no_file() -> None:
     files = FailingChangelog(INT.layout, INT.files().key_types)
-    writer = writer_of(INT, files, limit=1_000_000, changelog=True)
+    writer = writer_of(INT, files, bytes_max=1_000_000, changelog=True)
     for batch in some_rows(5):
         writer.write(batch)
     with pytest.raises(OSError, match="disk full"):
@@ -232,7 +232,7 @@ def test_a_flush_that_fails_leaves_no_file() -> None:
 
 
 def test_a_record_larger_than_the_buffer_is_refused() -> None:
-    writer = writer_of(INT, INT.files(), limit=1_000)
+    writer = writer_of(INT, INT.files(), bytes_max=1_000)
     (batch,) = some_rows(1, text="x" * 2_000)
     with pytest.raises(RecordTooLargeError) as caught:
         writer.write(batch)
@@ -242,7 +242,7 @@ def test_a_record_larger_than_the_buffer_is_refused() -> None:
 
 def test_sequence_numbers_of_a_file_are_those_of_its_rows() -> None:
     files = INT.files()
-    writer = writer_of(INT, files, limit=1_000_000)
+    writer = writer_of(INT, files, bytes_max=1_000_000)
     for batch in some_rows(3):
         writer.write(batch)
     (file,) = writer.prepare_commit().added_files

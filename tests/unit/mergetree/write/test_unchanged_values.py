@@ -1,4 +1,4 @@
-"""Values that a change has left out: from the rows before it, or from the table."""
+"""The writer takes unchanged values from the rows before a change, or from the table."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def batch_of(rows: Sequence[Row], first: int = 0) -> pa.RecordBatch:
     return batch.append_column(MESSAGE_COLUMN, pa.array(messages, pa.int64()))
 
 
-def written(
+def written_rows(
     table_rows: dict[int, dict[str, Any]],
     *batches: Sequence[Row],
     changelog: bool = False,
@@ -80,7 +80,7 @@ def written(
     table = Table(files, table_rows)
     buffer = SortBufferWriteBuffer(
         layout=LAYOUT,
-        memory_limit=limits.pop("memory_limit", 1 << 20),
+        bytes_max=limits.pop("bytes_max", 1 << 20),
         chunk_merge=None if changelog else Deduplicate(),
         **limits,
     )
@@ -93,7 +93,7 @@ def written(
         writer.write(batch_of(rows, first))
         first += len(rows)
     result = writer.prepare_commit()
-    shown = files.rows_of(result.changelog if changelog else result.added_files)
+    shown = files.rows_of(result.changelog_files if changelog else result.added_files)
     texts = [
         f"{RowKind(row[VALUE_KIND]).short} {row['k']} {row['a']} {row['b']}"
         for row in sorted(shown, key=lambda row: row["_SEQUENCE_NUMBER"])
@@ -111,14 +111,14 @@ def a_row(k: int, a: str | None, b: str | None) -> dict[str, Any]:
 
 
 def test_a_value_comes_from_the_table() -> None:
-    rows, refused, table = written({7: a_row(7, "old", "x")}, [("+U", 7, ".", "new")])
+    rows, refused, table = written_rows({7: a_row(7, "old", "x")}, [("+U", 7, ".", "new")])
     assert rows == ["+U 7 old new"]
     assert refused == []
     assert table.lookups == [([7], ["a"])]
 
 
 def test_a_value_of_the_same_epoch_is_newer_than_the_table() -> None:
-    rows, refused, table = written(
+    rows, refused, table = written_rows(
         {7: a_row(7, "old", "x")}, [("+U", 7, "newer", "1"), ("+U", 7, ".", "2")]
     )
     assert rows == ["+U 7 newer 2"]
@@ -127,7 +127,7 @@ def test_a_value_of_the_same_epoch_is_newer_than_the_table() -> None:
 
 
 def test_chains_are_followed_to_the_value_of_each_column() -> None:
-    rows, refused, _ = written(
+    rows, refused, _ = written_rows(
         {7: a_row(7, "A", "B")},
         [("+U", 7, ".", "."), ("+U", 7, ".", "b1"), ("+U", 7, "a2", "."), ("+U", 7, ".", ".")],
         changelog=True,
@@ -138,7 +138,7 @@ def test_chains_are_followed_to_the_value_of_each_column() -> None:
 
 def test_blocks_of_whole_rows_before_and_behind() -> None:
     """The buffer widens when the first row comes that leaves a value out."""
-    rows, refused, _ = written(
+    rows, refused, _ = written_rows(
         {}, [("+I", 1, "a", "b"), ("+I", 2, "c", "d")], [("+U", 1, ".", "e")], [("+U", 2, "f", "g")]
     )
     assert rows == ["+U 1 a e", "+U 2 f g"]
@@ -147,7 +147,7 @@ def test_blocks_of_whole_rows_before_and_behind() -> None:
 
 def test_only_the_keys_and_columns_that_are_needed_are_asked() -> None:
     old = {k: a_row(k, f"a{k}", f"b{k}") for k in range(10)}
-    _, _, table = written(
+    _, _, table = written_rows(
         old, [("+U", 3, ".", "x"), ("+U", 5, "y", "z"), ("+U", 4, "q", "r"), ("+U", 4, ".", "s")]
     )
     assert table.lookups == [([3], ["a"])]
@@ -168,13 +168,13 @@ def test_only_the_keys_and_columns_that_are_needed_are_asked() -> None:
 def test_the_writer_refuses_an_unchanged_value_without_an_older_row(
     table: dict[int, dict[str, Any]], changes: list[Row], reason: str
 ) -> None:
-    rows, refused, _ = written(table, changes)
+    rows, refused, _ = written_rows(table, changes)
     assert refused == [reason]
     assert rows == [f"-D {row[1]} None None" for row in changes if row[0] == "-D"]
 
 
 def test_a_refused_row_leaves_its_neighbours_and_the_rows_behind_it() -> None:
-    rows, refused, _ = written(
+    rows, refused, _ = written_rows(
         {1: a_row(1, "A", "B")},
         [("+U", 1, ".", "x"), ("+U", 2, ".", "y"), ("+U", 3, "c", "z"), ("+U", 2, "d", "."),
          ("+U", 2, ".", "w")],
@@ -189,7 +189,7 @@ def test_a_refused_row_leaves_its_neighbours_and_the_rows_behind_it() -> None:
 def test_large_values_are_restored_some_at_a_time() -> None:
     """Small rows get large values; the first part shows how many rows fit into the next one."""
     old = {k: a_row(k, str(k) * (50_000 // len(str(k))), "b") for k in range(1, 5001, 7)}
-    rows, refused, table = written(
+    rows, refused, table = written_rows(
         old, [("+U", k, LEFT_OUT, "new") for k in old] * 2 + [("+U", 0, "whole", "row")]
     )
     assert len(rows) == len(old) + 1
@@ -199,12 +199,12 @@ def test_large_values_are_restored_some_at_a_time() -> None:
     assert max(counts[1:]) * 50_000 < 2 * PART_BYTES
 
 
-@pytest.mark.parametrize("spillable", [True, False], ids=["spilled", "flushed"])
+@pytest.mark.parametrize("may_spill", [True, False], ids=["spilled", "flushed"])
 @pytest.mark.parametrize("changelog", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.slow
 def test_a_full_buffer_restores_the_same_values(
-    seed: int, changelog: bool, spillable: bool
+    seed: int, changelog: bool, may_spill: bool
 ) -> None:
     """Random changes in blocks, with a buffer that is full all the time, beside a model."""
     random = np.random.default_rng(seed)
@@ -229,8 +229,8 @@ def test_a_full_buffer_restores_the_same_values(
             current[k] = a_row(k, value, f"b{text}")
             expected.append(f"+U {k} {value} b{text}")
         batches.append(rows)
-    shown, refused, _ = written(
-        table, *batches, changelog=changelog, memory_limit=20_000, spillable=spillable
+    shown, refused, _ = written_rows(
+        table, *batches, changelog=changelog, bytes_max=20_000, may_spill=may_spill
     )
     assert len(refused) == refusals
     if changelog:

@@ -63,9 +63,9 @@ def arriving(
         yield batch
 
 
-def buffer_of(limit: int, *, changelog: bool = False, **options: Any) -> SortBufferWriteBuffer:
+def buffer_of(bytes_max: int, *, changelog: bool = False, **options: Any) -> SortBufferWriteBuffer:
     early = None if changelog else Deduplicate()
-    return SortBufferWriteBuffer(layout=LAYOUT, memory_limit=limit, chunk_merge=early, **options)
+    return SortBufferWriteBuffer(layout=LAYOUT, bytes_max=bytes_max, chunk_merge=early, **options)
 
 
 def fill_and_drain(buffer: SortBufferWriteBuffer, batches: Iterator[pa.RecordBatch]) -> int:
@@ -85,7 +85,7 @@ def fill_and_drain(buffer: SortBufferWriteBuffer, batches: Iterator[pa.RecordBat
 
 
 @pytest.mark.parametrize("changelog", [False, True], ids=["merged early", "changelog"])
-@pytest.mark.parametrize("spillable", [False, True], ids=["no spill", "spill"])
+@pytest.mark.parametrize("may_spill", [False, True], ids=["no spill", "spill"])
 @pytest.mark.parametrize(
     ("limits_in", "value_bytes", "key_count"),
     [
@@ -103,40 +103,40 @@ def test_memory_stays_within_the_limit_and_a_quarter(
     limits_in: float,
     value_bytes: int,
     key_count: int,
-    spillable: bool,
+    may_spill: bool,
     changelog: bool,
 ) -> None:
-    limit = 8 * MIB
-    buffer = buffer_of(limit, changelog=changelog, spillable=spillable)
+    bytes_max = 8 * MIB
+    buffer = buffer_of(bytes_max, changelog=changelog, may_spill=may_spill)
     batches = arriving(
-        int(limits_in * limit),
-        batch_bytes=limit // 50,
+        int(limits_in * bytes_max),
+        batch_bytes=bytes_max // 50,
         value_bytes=value_bytes,
         key_count=key_count,
     )
     assert fill_and_drain(buffer, batches) > 0
-    assert arrow_pool.max_memory() <= 1.25 * limit, f"{arrow_pool.max_memory() / limit:.2f}"
+    assert arrow_pool.max_memory() <= 1.25 * bytes_max, f"{arrow_pool.max_memory() / bytes_max:.2f}"
     assert buffer.is_empty
-    assert arrow_pool.bytes_allocated() <= limit // 50, "nothing is kept"
+    assert arrow_pool.bytes_allocated() <= bytes_max // 50, "nothing is kept"
 
 
 @pytest.mark.slow
 def test_one_huge_batch_takes_no_more_than_small_ones() -> None:
-    limit = 4 * MIB
+    bytes_max = 4 * MIB
     (huge,) = arriving(1, batch_bytes=16 * MIB, value_bytes=100, key_count=10**9)
     with counted() as pool:
-        fill_and_drain(buffer_of(limit), iter([huge]))
-    assert pool.max_memory() <= 1.25 * limit, f"{pool.max_memory() / limit:.2f}"
+        fill_and_drain(buffer_of(bytes_max), iter([huge]))
+    assert pool.max_memory() <= 1.25 * bytes_max, f"{pool.max_memory() / bytes_max:.2f}"
 
 
 def test_what_waits_of_a_huge_batch_does_not_keep_it(arrow_pool: pa.ProxyMemoryPool) -> None:
-    limit = 4 * MIB
-    buffer = buffer_of(limit)
+    bytes_max = 4 * MIB
+    buffer = buffer_of(bytes_max)
     for batch in arriving(1, batch_bytes=16 * MIB, value_bytes=100, key_count=10**9):
         for piece in buffer.cut(batch):
             buffer.put(piece)
     del batch, piece
-    assert arrow_pool.bytes_allocated() <= limit
+    assert arrow_pool.bytes_allocated() <= bytes_max
     buffer.close()
 
 

@@ -1,4 +1,4 @@
-"""The watch over the JVM ends with the work."""
+"""The watch over the JVM ends together with the job."""
 
 from __future__ import annotations
 

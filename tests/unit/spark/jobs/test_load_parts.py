@@ -50,7 +50,7 @@ def test_the_load_plan_survives_in_the_checkpoint(tmp_path: Path) -> None:
     plan = LoadPlan(
         source="jdbc:…",
         log_position="0/1",
-        begun_ms=7,
+        begun_time_ms=7,
         offsets={"shop.t": {"0": 3}},
         epochs=[parts()[:2], parts()[2:]],
     )

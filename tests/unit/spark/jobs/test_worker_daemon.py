@@ -1,4 +1,4 @@
-"""The workers' import path: Spark's archives go only where what they hold is installed."""
+"""The workers' import path keeps Spark's archives unless their content is installed."""
 
 from __future__ import annotations
 

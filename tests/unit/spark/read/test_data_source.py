@@ -1,4 +1,4 @@
-"""The source as Spark's processes call it, without Spark: what is planned, and what is refused."""
+"""The Spark source plans or refuses reads when its methods are called without Spark."""
 
 from __future__ import annotations
 

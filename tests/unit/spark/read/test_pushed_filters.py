@@ -1,4 +1,4 @@
-"""Filters that Spark hands down, against a model of what they mean."""
+"""Filters that Spark pushes down keep the rows that a model keeps."""
 
 from __future__ import annotations
 

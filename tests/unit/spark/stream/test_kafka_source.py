@@ -1,4 +1,4 @@
-"""Spark's Kafka source, where its jars are missing."""
+"""The error about missing jars of Spark's Kafka source names the other reader."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_the_users_options_win() -> None:
         starting_offsets='{"a":{"0":3}}',
         max_offsets_per_trigger=7,
         min_partitions=2,
-        fail_on_data_loss=False,
+        fails_on_loss=False,
         kafka_options={"isolation.level": "read_uncommitted", "security.protocol": "SSL"},
     )
     options = source.options(core_count=6)
@@ -48,7 +48,7 @@ def test_the_users_options_win() -> None:
     assert "subscribe" not in options
 
 
-def parsed(*lines: bytes) -> list[dict[str, Any]]:
+def parsed_lines(*lines: bytes) -> list[dict[str, Any]]:
     files = ["file:///folder/a%20b.jsonl"] * len(lines)
     batch = pa.RecordBatch.from_arrays([pa.array(lines, pa.binary()), files], ["line", "file"])
     return [row for part in parse_batches([batch]) for row in part.to_pylist()]
@@ -68,13 +68,13 @@ def test_lines_become_messages() -> None:
         "value": '{"a":1.10} é'.encode(),
     }
     least = {"topic": "t", "partition": 0, "offset": 5, "timestamp": None, "key": None}
-    assert parsed(line, b"", b"  ", OK + b"\r", b" " + OK) == [
+    assert parsed_lines(line, b"", b"  ", OK + b"\r", b" " + OK) == [
         message,
         {**least, "value": b"v"},
         {**least, "value": b"v"},
     ]
-    assert parsed(b"", b"\r") == []
-    assert parsed() == []
+    assert parsed_lines(b"", b"\r") == []
+    assert parsed_lines() == []
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_lines_become_messages() -> None:
 )
 def test_a_line_that_is_not_a_message_is_an_error_that_shows_it(line: bytes, problem: str) -> None:
     with pytest.raises(SourceError) as caught:
-        parsed(OK, line, OK)
+        parsed_lines(OK, line, OK)
     assert problem in caught.value.problem
     assert line[:20].decode(errors="replace") in caught.value.problem
     assert caught.value.where == "/folder/a b.jsonl"

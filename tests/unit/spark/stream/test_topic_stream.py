@@ -1,4 +1,4 @@
-"""Epochs of topics: what is read, and what the checkpoint has, also when a run ends amid one."""
+"""Epochs of topics read the planned messages, and a checkpoint continues an interrupted run."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def names(checkpoint: JobFolder, part: str) -> list[str]:
 def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: JobFolder) -> None:
     topics = Topics({"0": 5, "1": 2}, {"0": 1})
     sink = Sink(on_epoch=lambda _: topics.newest.update({"0": 99}))
-    reports = drain(checkpoint, topics, sink, EpochRules(limit=4))
+    reports = drain(checkpoint, topics, sink, EpochRules(messages_max=4))
     assert sink.epochs == [(0, [(0, 1, 3), (1, 0, 1)]), (1, [(0, 3, 5), (1, 1, 2)])]
     assert [(report.epoch, report.message_count, report.lag) for report in reports] == [
         (0, 3, 3),
@@ -141,10 +141,10 @@ def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: JobFolder)
 def test_an_epoch_that_was_begun_is_finished_first_and_unchanged(checkpoint: JobFolder) -> None:
     topics = Topics({"0": 9})
     with pytest.raises(OSError, match="the power is off"):
-        drain(checkpoint, topics, Sink(dies_in=1), EpochRules(limit=4))
+        drain(checkpoint, topics, Sink(dies_in=1), EpochRules(messages_max=4))
     topics.newest["0"] = 20
     sink = Sink()
-    drain(checkpoint, topics, sink, EpochRules(limit=100))
+    drain(checkpoint, topics, sink, EpochRules(messages_max=100))
     assert sink.epochs == [(1, [(0, 4, 8)]), (2, [(0, 8, 20)])]
 
 
@@ -189,7 +189,7 @@ def test_two_jobs_of_one_checkpoint(checkpoint: JobFolder) -> None:
     other_writer = EpochLogWriter(checkpoint)
     sink = Sink(on_epoch=lambda epoch: other_writer.begin(epoch + 1, {"t": {"0": 77}}, 5))
     with pytest.raises(CheckpointError, match="another job has begun epoch 2"):
-        drain(checkpoint, topics, sink, EpochRules(limit=1, drains=False))
+        drain(checkpoint, topics, sink, EpochRules(messages_max=1, drains=False))
     assert sink.epochs == [(1, [(0, 1, 2)])]
 
 
@@ -252,7 +252,7 @@ def test_a_stop_amid_the_wait_for_lost_offsets_notes_no_epoch(checkpoint: JobFol
 
 
 def test_a_limit_counts_what_a_new_partition_has_and_not_what_it_had(checkpoint: JobFolder) -> None:
-    topics, rules = Topics({"0": 4}), EpochRules(limit=10, fails_on_loss=False)
+    topics, rules = Topics({"0": 4}), EpochRules(messages_max=10, fails_on_loss=False)
     drain(checkpoint, topics, Sink(), rules)
     topics.newest |= {"0": 12, "1": 1_000_008}
     topics.oldest["1"] = 1_000_000
@@ -300,7 +300,9 @@ class NotedPace:
 
 def test_the_pace_learns_of_looks_and_of_a_backlog(checkpoint: JobFolder) -> None:
     pace = NotedPace()
-    stream = stream_of(checkpoint, Topics({"0": 5}), Sink(), EpochRules(limit=2, drains=False))
+    stream = stream_of(
+        checkpoint, Topics({"0": 5}), Sink(), EpochRules(messages_max=2, drains=False)
+    )
     stream.pace = pace
     stream.start()
     idle = time.monotonic() + WAIT_S

@@ -1,4 +1,4 @@
-"""Distinct values: exact while they are few, within the promised error beyond."""
+"""Distinct values are counted exactly while few, and within the promised error beyond."""
 
 from __future__ import annotations
 

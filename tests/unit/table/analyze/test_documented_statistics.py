@@ -1,4 +1,4 @@
-"""docs/reference/format.md, "Statistics of a table": the file, and the snapshots that name it.
+"""The file and snapshots of "Statistics of a table" in docs/reference/format.md are true.
 
 `interop/read/test_statistics` has Paimon's side, and the change of a schema.
 """

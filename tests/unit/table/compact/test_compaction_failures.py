@@ -1,4 +1,4 @@
-"""Pauses between the attempts of a compaction that keeps failing."""
+"""The pauses between the attempts of a failing compaction grow to a limit."""
 
 from __future__ import annotations
 

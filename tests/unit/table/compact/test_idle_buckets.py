@@ -1,4 +1,4 @@
-"""Files of idle buckets come back from their packed form as they were; the oldest leave first."""
+"""The packed files of idle buckets come back unchanged, and the oldest leave first."""
 
 from __future__ import annotations
 

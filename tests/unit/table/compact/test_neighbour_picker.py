@@ -42,7 +42,7 @@ def levels(files: Sequence[DataFileMeta]) -> Levels:
     return Levels(files, num_levels=1, key_of=lambda key: (key,))
 
 
-def picked(picker: NeighbourPicker, *, full: bool = False) -> CompactUnit | None:
+def picked_unit(picker: NeighbourPicker, *, full: bool = False) -> CompactUnit | None:
     return picker.pick_unit(levels([]), local_time_ms=0, is_full=full, expects_no_flush=False)
 
 
@@ -52,8 +52,8 @@ def names(unit: CompactUnit | None) -> list[str]:
 
 def test_what_is_picked_leaves_the_queue() -> None:
     picker = a_picker(*map(small, range(4)))
-    assert names(picked(picker)) == ["f0", "f1", "f2"]
-    assert picked(picker) is None
+    assert names(picked_unit(picker)) == ["f0", "f1", "f2"]
+    assert picked_unit(picker) is None
     assert picker.queue == (small(3),)
 
 
@@ -61,21 +61,21 @@ def test_new_files_come_in_the_order_of_their_rows() -> None:
     picker = a_picker(small(5))
     picker.note_new(small(4))
     picker.note_new(small(6))
-    assert names(picked(picker)) == ["f4", "f5", "f6"]
+    assert names(picked_unit(picker)) == ["f4", "f5", "f6"]
 
 
 def test_files_of_a_failed_unit_are_picked_again() -> None:
     picker = a_picker(*map(small, range(3)))
-    unit = picked(picker)
+    unit = picked_unit(picker)
     assert unit is not None
     picker.note_failed(unit)
-    assert names(picked(picker)) == names(unit)
+    assert names(picked_unit(picker)) == names(unit)
 
 
 def test_only_a_small_last_file_of_an_outcome_is_picked_again() -> None:
     for size, queue in ((TARGET, []), (10, ["c1"])):
         picker = a_picker(*map(small, range(3)))
-        unit = picked(picker)
+        unit = picked_unit(picker)
         assert unit is not None
         outcome = [a_file("c0", file_size=TARGET), a_file("c1", file_size=size, sequence=2)]
         change = BucketChange(
@@ -87,7 +87,7 @@ def test_only_a_small_last_file_of_an_outcome_is_picked_again() -> None:
 
 def test_after_another_writer_all_that_does_not_run_is_in_the_queue() -> None:
     picker = a_picker(*map(small, range(3)))
-    running = picked(picker)
+    running = picked_unit(picker)
     files = [small(number) for number in range(5)]
     picker.note_restored(levels([]), levels(files), running)
     assert [file.file_name for file in picker.queue] == ["f3", "f4"]
@@ -95,5 +95,5 @@ def test_after_another_writer_all_that_does_not_run_is_in_the_queue() -> None:
 
 def test_a_full_compaction_takes_what_lies_behind_the_large_files() -> None:
     picker = a_picker(a_file("large", file_size=TARGET), *map(small, range(1, 4)))
-    assert names(picked(picker, full=True)) == ["f1", "f2", "f3"]
-    assert picked(picker, full=True) is None
+    assert names(picked_unit(picker, full=True)) == ["f1", "f2", "f3"]
+    assert picked_unit(picker, full=True) is None

@@ -1,4 +1,4 @@
-"""The index of keys: rows stay unique in all partitions, whatever becomes of the index's files."""
+"""The key index keeps rows unique in all partitions, also with damaged or missing files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records with a value that no merge can take, among others."""
+"""Records with a value that no merge can take become bad, and others stay."""
 
 from __future__ import annotations
 

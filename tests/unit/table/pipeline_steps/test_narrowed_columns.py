@@ -1,4 +1,4 @@
-"""``narrowed-columns = quarantine``: which records are quarantined, and how they come back."""
+"""``narrowed-columns = quarantine`` quarantines records, and a replay brings them back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def row(key: int, n: str, value: Any = 5, at_ms: int = 1) -> Message:
     return change("shop.orders", {"id": key, "v": "new", "n": value}, n=n, at_ms=at_ms)
 
 
-def widened(folder: Path, **sync: Any) -> DatabaseJob:
+def widened_job(folder: Path, **sync: Any) -> DatabaseJob:
     """A job whose source has made ``n`` a BIGINT."""
     job = DatabaseJob(folder, tables=SET_ASIDE, **sync)
     job.run(row(1, "int32"))
@@ -39,7 +39,7 @@ def keys(job: DatabaseJob) -> list[int]:
 def test_records_from_before_the_widening_are_stored_and_later_ones_set_aside(
     tmp_path: Path,
 ) -> None:
-    job = widened(tmp_path)
+    job = widened_job(tmp_path)
     job.run(
         row(3, "int32"),
         row(4, "int16", at_ms=LATER_MS),
@@ -65,7 +65,7 @@ def test_a_column_that_is_widened_and_narrowed_in_one_epoch(tmp_path: Path) -> N
 
 
 def test_kafkas_time_counts_where_the_source_gives_none(tmp_path: Path) -> None:
-    job = widened(tmp_path)
+    job = widened_job(tmp_path)
     key, value = row(3, "int16")
     assert value is not None
     job.run((key, value.replace(b'"ts_ms":1,', b"")))
@@ -78,28 +78,28 @@ def test_kafkas_time_counts_where_the_source_gives_none(tmp_path: Path) -> None:
 def test_renamed_and_lower_case_columns_are_narrowed(
     tmp_path: Path, naming_options: dict[str, Any]
 ) -> None:
-    job = widened(tmp_path, **naming_options)
+    job = widened_job(tmp_path, **naming_options)
     name = "N" if "case_sensitive" in naming_options else "n"
     job.run(change("shop.orders", {"id": 3, "v": "x", name: 5}, n="int16", at_ms=LATER_MS))
     assert (keys(job), len(job.quarantine("orders"))) == ([1, 2], 1)
 
 
 def test_a_column_is_narrowed_under_its_alias(tmp_path: Path) -> None:
-    job = widened(tmp_path)
+    job = widened_job(tmp_path)
     job.start(tables={**SET_ASIDE, "orders.column-aliases": TableSetting("note=n")})
     job.run(change("shop.orders", {"id": 3, "v": "x", "note": "5"}, at_ms=LATER_MS))
     assert (keys(job), len(job.quarantine("orders"))) == ([1, 2], 1)
 
 
 def test_nothing_is_narrowed_without_the_option(tmp_path: Path) -> None:
-    job = widened(tmp_path)
+    job = widened_job(tmp_path)
     job.start(tables={})
     job.run(row(3, "int16", at_ms=LATER_MS))
     assert (keys(job), job.quarantine("orders")) == ([1, 2, 3], [])
 
 
 def test_a_replay_takes_what_fits(tmp_path: Path) -> None:
-    job = widened(tmp_path)
+    job = widened_job(tmp_path)
     job.run(
         row(3, "int16", at_ms=LATER_MS),
         row(4, "string", "many", at_ms=LATER_MS),

@@ -1,4 +1,4 @@
-"""Records whose partition can have no folder, among others."""
+"""Records whose partition can have no folder become bad, and others stay."""
 
 from __future__ import annotations
 

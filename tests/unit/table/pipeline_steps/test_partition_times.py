@@ -1,4 +1,4 @@
-"""Records whose partition tells no time, where each must (partition.timestamp-format.strict)."""
+"""``partition.timestamp-format.strict`` makes records bad whose partition has no time."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def a_schema(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Ta
     )  # fmt: skip
 
 
-def dated(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Pipeline:
+def dated_pipeline(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Pipeline:
     step = dated_partition_step(a_schema(columns, keys, {**STRICT, **options}))
     assert step is not None
     return a_format(columns, (*keys, "k")).with_steps({StepPlace.DATED_PARTITIONS: step})
 
 
-def created(**after: Any) -> str:
+def create_event(**after: Any) -> str:
     return json.dumps({"op": "c", "before": None, "after": after})
 
 
 def test_partition_values_must_match_the_timestamp_formatter() -> None:
-    decode = dated("k INT, dt STRING", ("dt",), FORMATTER)
+    decode = dated_pipeline("k INT, dt STRING", ("dt",), FORMATTER)
     days = ["20260131", "2026-01-31", "20260131", "20261301", "", "20260201"]
-    decoded_batch = decode.decode(messages("rubbish", *(created(k=1, dt=day) for day in days)))
+    decoded_batch = decode.decode(messages("rubbish", *(create_event(k=1, dt=day) for day in days)))
     reasons = reasons_of(decoded_batch)
     assert list(reasons) == [0, 2, 4, 5]
     assert "a partition without a time" in reasons[2]
@@ -51,9 +51,9 @@ def test_the_timestamp_pattern_chooses_the_columns_of_the_time() -> None:
         "partition.timestamp-pattern": "$dt $hh",
         "partition.timestamp-formatter": "yyyyMMdd H",
     }
-    decode = dated("k INT, dt STRING, hh INT", ("dt", "hh"), options)
+    decode = dated_pipeline("k INT, dt STRING, hh INT", ("dt", "hh"), options)
     times = [("20260131", 7), ("20260131", 24), ("2026", 7), ("20260131", 23)]
-    decoded_batch = decode.decode(messages(*(created(k=1, dt=dt, hh=hh) for dt, hh in times)))
+    decoded_batch = decode.decode(messages(*(create_event(k=1, dt=dt, hh=hh) for dt, hh in times)))
     assert list(reasons_of(decoded_batch)) == [1, 2]
 
 
@@ -69,5 +69,7 @@ def test_other_tables_accept_any_partition_value(
 
 
 def test_a_batch_without_rows_is_left_as_it_is() -> None:
-    decoded_batch = dated("k INT, dt STRING", ("dt",), FORMATTER).decode(messages("rubbish"))
+    decoded_batch = dated_pipeline("k INT, dt STRING", ("dt",), FORMATTER).decode(
+        messages("rubbish")
+    )
     assert list(reasons_of(decoded_batch)) == [0]

@@ -1,4 +1,4 @@
-"""Hashes of keys: looked up in many files, added to one, kept in little memory."""
+"""Hashes of keys are found in many files, added to one, and kept in little memory."""
 
 from __future__ import annotations
 

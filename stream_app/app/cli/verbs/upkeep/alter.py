@@ -17,7 +17,7 @@ from stream_app.errors import UsageError
 from stream_app.model.options.core_options import lasting_refusals
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.planning.schema import schema_changes as change
-from stream_app.table.opening import open_for_altering
+from stream_app.table.opening import require_alterable
 from stream_app.table.schema.alter import alter_table, next_schema
 
 _NAME = r"\s*(?:`([^`]+)`|\"([^\"]+)\"|([^\s`\"]+))"
@@ -213,7 +213,7 @@ def run(args: argparse.Namespace) -> int:
     new_schema = next_schema(table, changes)
     # An ALTER may remove what prevents writing, except what matters for files and rows.
     options = {**new_schema.options, **lasting_refusals(table.schema.options)}
-    open_for_altering(replace(table, schema=replace(new_schema, options=options)))
+    require_alterable(replace(table, schema=replace(new_schema, options=options)))
 
     def result_lines() -> Iterator[str]:
         yield f"the table has schema {alter_table(table, changes).schema_id}"

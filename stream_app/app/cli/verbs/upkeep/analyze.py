@@ -14,7 +14,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.analyze.analysis import analyze, analyzed_columns
 from stream_app.table.analyze.checksum_restoration import publish_row_checksum
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from stream_app.table.versions.base_sum_record import base_sum_record
 
 DESCRIPTION = "Publish a table's number of rows and bytes, and statistics of its columns."
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot read or write the table.
         CommitError: other writers won every race.
     """
-    table = open_for_writing(open_table_argument(args.table))
+    table = require_writable(open_table_argument(args.table))
     if args.checksum:
         return _run_checksum(args, table)
     names = None if args.columns is None else [part.strip() for part in args.columns.split(",")]

@@ -14,7 +14,7 @@ from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.batch_commit import batch_commit
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 DESCRIPTION = "Delete all rows of partitions, in one snapshot."
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table.
         CommitError: other writers won every race.
     """
-    table = open_for_writing(open_table_argument(args.table))
+    table = require_writable(open_table_argument(args.table))
     bucket_filter = BucketFilter(partitions=tuple(map(partition_argument, args.partitions)))
     bucket_filter.check(table, fix="`truncate` deletes all of its rows")
     if any(not partition for partition in bucket_filter.partitions):

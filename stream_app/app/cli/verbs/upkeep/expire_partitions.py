@@ -13,7 +13,7 @@ from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from stream_app.table.upkeep.expire_partitions import (
     ExpirePartitions,
     PartitionExpiry,
@@ -58,9 +58,9 @@ _OPTIONS = {
 _COLUMNS = (
     Column("partition", width_max=None),
     Column("time"),  # the local time from which its age counts
-    Column("files", align_right=True),
-    Column("rows", align_right=True),  # the rows of all files, with deletes and older versions
-    Column("bytes", align_right=True),
+    Column("files", aligns_right=True),
+    Column("rows", aligns_right=True),  # the rows of all files, with deletes and older versions
+    Column("bytes", aligns_right=True),
 )
 
 
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     options = {key: value for key in keys if (value := getattr(args, key)) is not None}
     if "partition.expiration-time" in options:
         duration_argument("--expiration-time", options["partition.expiration-time"])
-    table = open_for_writing(open_table_argument(args.table)).with_options(options)
+    table = require_writable(open_table_argument(args.table)).with_options(options)
     retention = partition_retention(table.options)
     if not table.schema.partition_keys:
         raise UsageError(

@@ -111,8 +111,8 @@ def run(args: argparse.Namespace) -> int:
         table.options,
         num_max=_at_least_one("--retain-max", args.retain_max),
         num_min=_at_least_one("--retain-min", args.retain_min),
-        time_ms=None if args.older_than is None else _age_ms(table, args.older_than),
-        limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
+        retained_ms=None if args.older_than is None else _age_ms(table, args.older_than),
+        expired_max=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
     _check_latest_snapshot(table)
     expire_snapshots = ExpireSnapshots(table)

@@ -15,7 +15,7 @@ from stream_app.errors import UsageError
 from stream_app.planning.buckets.rescale_plan import PlannedRescale, planned_rescales
 from stream_app.planning.schema.schema_changes import SetOption
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from stream_app.table.overwrite.rescale import check_rescalable, rescale_partition
 from stream_app.table.schema.alter import alter_table, next_schema
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table, or it has no number of buckets.
         CommitError: other writers won every race; earlier partitions are rescaled.
     """
-    table = open_for_writing(open_table_argument(args.table))
+    table = require_writable(open_table_argument(args.table))
     check_rescalable(table)
     bucket_count = buckets_argument(args.buckets, table)
     bucket_filter = BucketFilter(partitions=tuple(map(partition_argument, args.partition)))

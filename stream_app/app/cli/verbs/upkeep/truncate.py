@@ -10,7 +10,7 @@ from stream_app.app.cli.output.drop_plan import drop_plan_lines
 from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.batch_commit import batch_commit
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import require_writable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 DESCRIPTION = "Delete all rows of a table, in one snapshot; the table itself stays."
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table.
         CommitError: other writers won every race.
     """
-    table = open_for_writing(open_table_argument(args.table))
+    table = require_writable(open_table_argument(args.table))
     live_entries = FileStoreScan(table).live(table.snapshots.latest())
     plan = drop_plan_lines(table, live_entries, "no row in the table")
 

@@ -27,8 +27,8 @@ from stream_app.table.write.bucket_assigner import key_buckets, rows_by_bucket
 
 
 @dataclass(frozen=True, slots=True)
-class BucketSplit:
-    """A split of one partition's files.
+class BucketDivision:
+    """A division of one partition's files into another number of buckets.
 
     Attributes:
         partition: the serialized partition.
