@@ -198,7 +198,7 @@ class RangeReader:
         addresses = pointers.tolist()
         try:
             fields = message_fields(pointers)
-            is_in_range = _mask_of_range(fields, progress)
+            is_in_range = _range_mask(fields, progress)
             batch = None
             if is_in_range.any():
                 range_fields = fields
@@ -358,7 +358,7 @@ class RangeReader:
         return SourceError(f"Kafka's client cannot continue: {text}", where=where, fix=SEE_BROKERS)
 
 
-def _mask_of_range(fields: MessageFields, progress: _Progress) -> Bools:
+def _range_mask(fields: MessageFields, progress: _Progress) -> Bools:
     offsets = fields.offsets
     is_in_range: Bools = (offsets >= progress.next_offset) & (offsets < progress.offset_range.end)
     is_in_range &= fields.errors == 0

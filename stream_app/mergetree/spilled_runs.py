@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import KeyValueLayout, last_of_key
+from stream_app.mergetree.key_value_batch import KeyValueLayout, is_last_of_key
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.process.local_disk import scratch_folder
@@ -134,7 +134,7 @@ def cut_between_keys(
         yield batch
         return
     piece_rows = -(-count // pieces)
-    ends = np.flatnonzero(last_of_key(batch, None, layout)) + 1
+    ends = np.flatnonzero(is_last_of_key(batch, None, layout)) + 1
     start = 0
     while start < count:
         end = int(ends[np.searchsorted(ends, min(start + piece_rows, count))])

@@ -87,7 +87,7 @@ def _sequence_codes(codes: Int64s, bounds: Int64s) -> Int64s:
     return group_codes
 
 
-def same_values(left: pa.Array, right: pa.Array) -> Bools:
+def has_same_values(left: pa.Array, right: pa.Array) -> Bools:
     """Return the mask of equal values, including nulls, in two nested columns: bool [n]."""
     codes = value_codes(pa.concat_arrays([left, right]))
     is_same: Bools = codes[: len(left)] == codes[len(left) :]

@@ -129,7 +129,7 @@ class LookupCopies:
     def create(
         self, file: CopiedFile, rows: Iterable[pa.RecordBatch], hashes_of: HashesOf
     ) -> LookupCopy | None:
-        """Copy a data file; None without space. Another task may make the same copy.
+        """Copy a data file; None if the disk has no room or fails. Another task may copy it too.
 
         Raises:
             CorruptFileError: the rows cannot be read.

@@ -387,7 +387,7 @@ class CoreOptions:
 
     @property
     def write_only_stop_trigger(self) -> int:
-        """``write-only.stop-trigger``, at least the trigger of another job's compaction."""
+        """``write-only.stop-trigger``, and more than the trigger of another job's compaction."""
         configured_value = self[WRITE_ONLY_STOP_TRIGGER]
         if configured_value is None:
             return 10 * self.stop_trigger

@@ -95,7 +95,7 @@ class ValueCursor:
         self.positions = starts.copy()
         self._step_count = 0
 
-    def broken(self) -> Bools:
+    def is_broken(self) -> Bools:
         """Return the mask of messages whose last value does not end where they end: bool [n]."""
         is_broken: Bools = self.positions != self._ends
         return is_broken

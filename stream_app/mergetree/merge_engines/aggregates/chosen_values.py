@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
+from stream_app.mergetree.merge_engines.aggregates.combined_values import is_counted_change
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
     fill_nulls,
     from_ordered_integers,
@@ -110,7 +110,7 @@ def _first(changes: SegmentChanges, is_add: Bools, is_valid: Bools) -> Int64s:
         | changes.is_any(ChangeOp.SET, ChangeOp.CLEAR)
     )
     last_indices = changes.last_indices(is_set)
-    is_value = (last_indices >= 0) & valid_or_set(changes, is_valid)[last_indices]
+    is_value = (last_indices >= 0) & is_valid_or_set(changes, is_valid)[last_indices]
     return changes.row_at(np.where(is_value, last_indices, -1))
 
 
@@ -152,7 +152,7 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
     return nearest
 
 
-def valid_or_set(changes: SegmentChanges, is_valid: Bools) -> Bools:
+def is_valid_or_set(changes: SegmentChanges, is_valid: Bools) -> Bools:
     """Return the mask of changes that have a value, or set the value even to null."""
     return ~changes.is_any(ChangeOp.CLEAR) & (is_valid | changes.is_any(ChangeOp.SET))
 
@@ -195,7 +195,7 @@ def _extreme_values(
     if changes.ops is None and changes.depth <= SHALLOW:
         return _extreme_in_rounds(column, changes, is_largest=reduce is np.maximum)
     values = ordered_integers(column)[changes.row_indices]
-    is_counted = counted_changes(column, changes)
+    is_counted = is_counted_change(column, changes)
     limits = np.iinfo(values.dtype)
     neutral = limits.min if reduce is np.maximum else limits.max
     extreme = reduce.reduceat(np.where(is_counted, values, neutral), changes.starts)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
+from stream_app.mergetree.merge_engines.aggregates.combined_values import is_counted_change
 from stream_app.mergetree.merge_engines.aggregates.elements import (
     NestedColumn,
     last_of_each,
@@ -193,7 +193,7 @@ def _in_rounds(
         round 2  [a, b, c]
         result   [[a, b, c], [d]]
     """
-    is_counted, count = counted_changes(nested_column.column, changes), len(changes.starts)
+    is_counted, count = is_counted_change(nested_column.column, changes), len(changes.starts)
     ops = np.zeros(len(changes.row_indices), np.int8) if changes.ops is None else changes.ops
     present = SegmentElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished_parts = []

@@ -164,7 +164,7 @@ class SegmentChanges(Segments):
         first_indices = np.minimum.accumulate(chosen_indices[::-1])[::-1][self.starts]
         return np.where(first_indices > self.ends, count, first_indices)
 
-    def segments_with(self, is_chosen: Bools) -> Bools:
+    def has_any(self, is_chosen: Bools) -> Bools:
         """Return the mask of segments with a chosen change: bool [segments]."""
         has_change: Bools = self.sums(is_chosen.astype(np.int64)) > 0
         return has_change
@@ -206,7 +206,7 @@ class SegmentChanges(Segments):
         is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[last_indices] & (last_indices >= 0)
         return self.row_at(np.where(is_value, last_indices, -1))
 
-    def since_restart(self) -> Bools:
+    def is_since_restart(self) -> Bools:
         """Return the mask of changes since the last restart, which still count: bool [changes]."""
         if not self.has(ChangeOp.SET, ChangeOp.CLEAR):
             return np.ones(len(self.row_indices), np.bool_)
