@@ -23,7 +23,7 @@ from stream_app.format.binary_row import (
     NANOS_OF_MILLI,
     WORD,
     has_long_form,
-    header_bytes,
+    header_size,
 )
 from stream_app.model.schema.data_type import BINARY_ROOTS, STRING_ROOTS, DataType, TypeRoot
 
@@ -89,7 +89,7 @@ def row_words(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Wo
         columns: arrays [n] of types with `has_fixed_width`.
     """
     parts = [_part(column, data_type) for column, data_type in zip(columns, types, strict=True)]
-    cursor = header_bytes(len(parts)) + WORD * len(parts)
+    cursor = header_size(len(parts)) + WORD * len(parts)
     slots: list[Words | np.uint64] = []
     tail: list[Words | np.uint64] = []
     for part in parts:
@@ -236,7 +236,7 @@ def _text_part(column: pa.Array, is_null: npt.NDArray[np.bool_] | None) -> _Part
 
 def _header_words(parts: Sequence[_Part]) -> list[Words | np.uint64]:
     """Return the header words: the row kind, always 0, and the null bits."""
-    header: list[Words | np.uint64] = [np.uint64(0)] * (header_bytes(len(parts)) // WORD)
+    header: list[Words | np.uint64] = [np.uint64(0)] * (header_size(len(parts)) // WORD)
     for index, part in enumerate(parts):
         if part.is_null is not None:
             word, bit = divmod(index + 8, 64)

@@ -20,7 +20,7 @@ from stream_app.fileio.counted_file_io import ERRORS, REQUEST_KINDS, RequestCoun
 from stream_app.filestore.local_copies.lookup_copies import (
     COPIED_BYTES,
     EVENTS,
-    copies_bytes,
+    copies_size,
     local_copies_folder,
 )
 from stream_app.table.commit.commit_callbacks import CallbackProblem
@@ -96,7 +96,7 @@ class StoreCollector(Collector):
         samples = (
             _MetricSample("lookup_copied_bytes", total.get(COPIED_BYTES, 0),
                     "Bytes of the local copies that were made.", is_counter=True),
-            _MetricSample("lookup_disk_bytes", copies_bytes(self.copies),
+            _MetricSample("lookup_disk_bytes", copies_size(self.copies),
                     "Bytes of the local copies on the driver's machine."),
         )  # fmt: skip
         yield from _families((self.label, sample) for sample in samples)
