@@ -211,7 +211,7 @@ class _Router:
         task_seconds = TaskSeconds(total_s, self._read_s, decode_s)
         for table_index, table_counts in self._counts.items():
             # Reading serves all tables of the task, so the first table's counts include it.
-            counts = replace(table_counts, read_s=self._read_s, slowest=task_seconds)
+            counts = replace(table_counts, read_s=self._read_s, slowest_task=task_seconds)
             self._read_s = 0.0
             yield Block(
                 table_index=table_index,

@@ -242,10 +242,10 @@ def _families(labelled_samples: Iterable[tuple[str, _MetricSample]]) -> Iterator
     for label, sample in labelled_samples:
         by_name[sample.name][label].append(sample)
     for name, by_label in by_name.items():
-        first = next(iter(by_label.values()))[0]
+        first_sample = next(iter(by_label.values()))[0]
         family: Metric
-        family_type = CounterMetricFamily if first.is_counter else GaugeMetricFamily
-        family = family_type(APP_PREFIX + name, first.meaning, labels=["table"])
+        family_type = CounterMetricFamily if first_sample.is_counter else GaugeMetricFamily
+        family = family_type(APP_PREFIX + name, first_sample.meaning, labels=["table"])
         for label, samples in by_label.items():
-            family.add_metric([label], first.combine(sample.value for sample in samples))
+            family.add_metric([label], first_sample.combine(sample.value for sample in samples))
         yield family
