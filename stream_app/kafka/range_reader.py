@@ -253,10 +253,10 @@ class RangeReader:
             self._check_passed(progress.next_offset, progress.offset_range.end, progress)
 
     def _check_passed(self, start: int, end: int, progress: _Progress) -> None:
-        oldest = self._client.known_start(*progress.offset_range.kafka_partition)
-        if oldest > start:
-            available = f"the partition begins at {oldest}"
-            self._report_loss(progress.offset_range, start, min(oldest, end), available)
+        oldest_offset = self._client.known_start(*progress.offset_range.kafka_partition)
+        if oldest_offset > start:
+            available = f"the partition begins at {oldest_offset}"
+            self._report_loss(progress.offset_range, start, min(oldest_offset, end), available)
 
     def _skip_gap(self, progress: _Progress) -> None:
         """Skip an offset that the partition lacks, to the part of the range that it has."""

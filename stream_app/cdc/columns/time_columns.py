@@ -218,8 +218,8 @@ def _are_plain(texts: pa.Array, digits: int) -> bool:
 
 def _order_forms(forms: _Forms, texts: pa.Array) -> _Forms:
     """Return the forms, that of the first text first: most texts of a column are alike."""
-    first = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
-    has_zone = re.search(f"{_ZONE}$", first[11:]) is not None
+    first_text = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
+    has_zone = re.search(f"{_ZONE}$", first_text[11:]) is not None
     return forms if has_zone else forms[::-1]
 
 
@@ -280,10 +280,10 @@ def _build(
     ticks: Int64s, values: pa.Array, has_failed: Bools | None, target_type: pa.DataType
 ) -> CastResult:
     """Build an array of `target_type`, null where `values` is null or a value has failed."""
-    invalid = any_of(~valid_of(values) if values.null_count else None, has_failed)
+    is_null = any_of(~valid_of(values) if values.null_count else None, has_failed)
     if target_type.bit_width == 32:
         ticks = ticks.astype(np.int32)
-    array = pa.array(ticks, mask=invalid)
+    array = pa.array(ticks, mask=is_null)
     return array.view(target_type), has_failed
 
 

@@ -51,7 +51,7 @@ def local_copies_folder() -> Path:
     return kept_folder("lookup")
 
 
-def copies_bytes(root: Path) -> int:
+def copies_size(root: Path) -> int:
     """Return the bytes of all tables' copies on this machine."""
     with contextlib.suppress(OSError):  # the folder does not exist
         return sum(copy.size for folder in root.iterdir() for copy in _kept_copies(folder))

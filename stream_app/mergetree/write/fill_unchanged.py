@@ -95,10 +95,10 @@ def restored_windows(
         part = MergeWindow(rows.slice(start, end - start), None, is_last[start:end])
         restored_window = restored_rows(part, layout, find)
         yield restored_window
-        row_bytes = restored_window.window.batch.nbytes / max(
+        row_size = restored_window.window.batch.nbytes / max(
             1, restored_window.window.batch.num_rows
         )
-        part_row_count = int(min(max(PART_BYTES / max(row_bytes, 1), _ROWS_MIN), _ROWS_MAX))
+        part_row_count = int(min(max(PART_BYTES / max(row_size, 1), _ROWS_MIN), _ROWS_MAX))
         start = end
 
 

@@ -241,10 +241,12 @@ def check_purpose(
     if not reasons:
         return
     fix = _FIXES[purpose]
-    removable = [key for key, refusal in refusals_by_key if refusal.is_removable] + unknown_keys
-    if len(removable) == len(reasons):
+    removable_keys = [
+        key for key, refusal in refusals_by_key if refusal.is_removable
+    ] + unknown_keys
+    if len(removable_keys) == len(reasons):
         fix += f"; or, if no engine needs it, take it out: stream-app alter {where or 'TABLE'} "
-        fix += " ".join(f"--unset {key}" for key in removable)
+        fix += " ".join(f"--unset {key}" for key in removable_keys)
     raise UnsupportedTableError(f"{purpose.value}{', '.join(reasons)}", where=where, fix=fix)
 
 

@@ -93,10 +93,10 @@ def _elements_not_retracted(pairs: Int64s, is_retract: Bools) -> Int64s:
     # pair to pair lets one running minimum serve all pairs.
     offsets = ordered_pairs * (2 * len(ordered_pairs) + 2)
     minima = np.minimum.accumulate(levels - offsets) + offsets
-    remaining = levels[ends] - np.minimum(minima[ends], 0)
+    remaining_counts = levels[ends] - np.minimum(minima[ends], 0)
     add_counts = np.cumsum(is_add)
     later_adds = np.repeat(add_counts[ends], ends - starts + 1) - add_counts
-    is_left = is_add & (later_adds < np.repeat(remaining, ends - starts + 1))
+    is_left = is_add & (later_adds < np.repeat(remaining_counts, ends - starts + 1))
     return np.sort(order[np.flatnonzero(is_left)])
 
 
@@ -125,17 +125,17 @@ def update_rows(
     def choose(nested_column: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, rows = _without_nulls(nested_column, elements)
         if aggregate.nested_key:
-            remaining = _newest_elements(
+            remaining_elements = _newest_elements(
                 elements, pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
             )
         elif elements.is_retract.any():
             is_standing = is_standing_element(
                 elements, pair_numbers(elements.segments, value_codes(rows))
             )
-            remaining = elements.where(is_standing).in_order()
+            remaining_elements = elements.where(is_standing).in_order()
         else:
-            remaining = elements.in_order()
-        return build_elements(nested_column, remaining, count)
+            remaining_elements = elements.in_order()
+        return build_elements(nested_column, remaining_elements, count)
 
     return fold_elements(column, changes, choose)
 

@@ -95,12 +95,16 @@ class Segments:
     def later_row_indices(self) -> list[tuple[Int64s, Int64s]]:
         """The segments and the changes' rows of each round but the first."""
         rounds = []
-        active = np.flatnonzero(self.lengths > 1)
+        active_segments = np.flatnonzero(self.lengths > 1)
         for round_index in range(1, self.depth):
             if round_index > 1:
                 # Selecting by indices is three times faster than by an irregular mask.
-                active = active[np.flatnonzero(self.lengths[active] > round_index)]
-            rounds.append((active, self.row_indices[self.starts[active] + round_index]))
+                active_segments = active_segments[
+                    np.flatnonzero(self.lengths[active_segments] > round_index)
+                ]
+            rounds.append(
+                (active_segments, self.row_indices[self.starts[active_segments] + round_index])
+            )
         return rounds
 
 
@@ -263,13 +267,13 @@ class SegmentChanges(Segments):
         Yields:
             segments, int64 [m], and the indices of their changes, int64 [m].
         """
-        active = np.arange(len(self.starts), dtype=np.int64)
+        active_segments = np.arange(len(self.starts), dtype=np.int64)
         for round_index in range(self.depth):
             if round_index:
-                active = active[self.lengths[active] > round_index]
-            indices = self.starts[active] + round_index
+                active_segments = active_segments[self.lengths[active_segments] > round_index]
+            indices = self.starts[active_segments] + round_index
             if is_chosen is None:
-                yield active, indices
+                yield active_segments, indices
             else:
                 is_active = is_chosen[indices]
-                yield active[is_active], indices[is_active]
+                yield active_segments[is_active], indices[is_active]
