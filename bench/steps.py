@@ -113,7 +113,7 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
     pa.set_cpu_count(1)
     schema = shop_schema()
     batches = list(message_batches(messages))
-    message_bytes = sum(
+    messages_size = sum(
         pc.sum(pc.binary_length(batch.column("value"))).as_py() for batch in batches
     )
     decode_format = shop_format(schema)
@@ -134,12 +134,12 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
         ],
     )
     changes = sum(rows.num_rows for rows in decoded_rows)
-    change_bytes = sum(rows.nbytes for rows in decoded_rows)
+    changes_size = sum(rows.nbytes for rows in decoded_rows)
     steps = [
         Step(
             "decode",
             messages,
-            message_bytes,
+            messages_size,
             decode.wall_s,
             "parse only",
             parsing.wall_s,
@@ -149,7 +149,7 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
         Step(
             "route",
             changes,
-            change_bytes,
+            changes_size,
             routing.wall_s,
             "decode",
             decode.wall_s,

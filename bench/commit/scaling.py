@@ -171,7 +171,7 @@ def epochs(
         yield EpochCost(processor_s, requests, sum(io.read.values()), len(outcome.compactions))
 
 
-def plan_bytes(table: FileStoreTable) -> int:
+def plan_size(table: FileStoreTable) -> int:
     """Return the size of an epoch's plan, which each of its tasks gets, in bytes."""
     setup = FormatSetup(
         columns=table.schema.fields,
@@ -200,7 +200,7 @@ def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
     return FileStoreTable(opened.location, opened.schema, CountingFileIO(), opened.clock)
 
 
-def held_bytes(folder: Path, buckets: int, files: int) -> float:
+def held_size(folder: Path, buckets: int, files: int) -> float:
     """Return the driver's memory for each file after an epoch of the table, in bytes."""
     table, made_files = built(folder, buckets, files), MadeFiles(random.Random(2), number=10**7)
     memory = _resident()
@@ -217,9 +217,9 @@ def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator
     latest = table.snapshots.latest()
     assert latest is not None
     manifests = FileStoreScan(table).manifests(latest)
-    manifest_bytes = sum(manifest.file_size for manifest in manifests)
+    manifests_size = sum(manifest.file_size for manifest in manifests)
     yield f"table: {buckets:,} buckets, {live:,} files, {len(manifests)} manifests"
-    yield f"manifests: {manifest_bytes / live:.0f} B a file"
+    yield f"manifests: {manifests_size / live:.0f} B a file"
     made_files = MadeFiles(random.Random(2), number=10 * live)
     executor = EndsAtOnce(made_files)
     memory, start_s = _resident(), time.process_time()
@@ -245,7 +245,7 @@ def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator
     )
     yield f"result of a bucket: {len(pickle.dumps(change))} B"
     yield f"request of a compaction: {statistics.median(executor.request_bytes):.0f} B"
-    yield f"plan of an epoch: {plan_bytes(table)} B"
+    yield f"plan of an epoch: {plan_size(table)} B"
 
 
 def _median(costs: Sequence[EpochCost]) -> float:
@@ -281,12 +281,12 @@ def amplification(
 
     The simulated bucket has 10 GB.
     """
-    load = Load("updates", FLUSH_BYTES, key_bytes=_BUCKET_BYTES, interval_s=60.0)
+    load = Load("updates", FLUSH_BYTES, keys_size=_BUCKET_BYTES, interval_s=60.0)
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         bucket = simulated_bucket(Path(folder), load, options)
         if freshness is not None:
             bucket.coordinator.adapt(PolicyBounds(freshness))
-        bucket.model.load = replace(load, flush_bytes=10 * _BUCKET_BYTES)
+        bucket.model.load = replace(load, flush_size=10 * _BUCKET_BYTES)
         bucket.flush()  # the content of the bucket before the simulation
         bucket.model.load = load
         earlier_flushed, earlier_written = bucket.flushed, bucket.executor.bytes_written
@@ -311,7 +311,7 @@ def compaction_line(folder: Path) -> str:
 def goals(folder: Path, buckets: int, files: int) -> Iterator[Goal]:
     """Yield the goals for a small compaction in a shared job, and for the driver's memory."""
     yield Goal("a small compaction in a shared Spark job, ms", compaction_ms(folder)[1], 1)
-    yield Goal("held by the driver, kB a file", held_bytes(folder, buckets, files) / 1000, 0.3)
+    yield Goal("held by the driver, kB a file", held_size(folder, buckets, files) / 1000, 0.3)
 
 
 def compaction_ms(folder: Path) -> tuple[float, float]:

@@ -64,10 +64,10 @@ def blocks(rng: np.random.Generator, size: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(columns, names=[VALUE_KIND, "k", "v"])
 
 
-def lines(folder: Path, runs: int, run_bytes: int) -> Iterator[str]:
+def lines(folder: Path, runs: int, run_size: int) -> Iterator[str]:
     figures: dict[str, Any] = {}
     for mode in ("write", "compact"):
-        job = {"mode": mode, "folder": str(folder), "runs": runs, "run_bytes": run_bytes}
+        job = {"mode": mode, "folder": str(folder), "runs": runs, "run_size": run_size}
         process = subprocess.run(
             [sys.executable, "-m", "bench.compact.compaction_memory", "--worker", json.dumps(job)],
             env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "jemalloc"},  # as in the job
@@ -87,7 +87,7 @@ def run_worker(job: dict[str, Any]) -> dict[str, Any]:
     folder = Path(job["folder"])
     rng = np.random.default_rng(23)
     if job["mode"] == "write":
-        for name, size in (("small", SMALL_RUN), ("large", job["run_bytes"])):
+        for name, size in (("small", SMALL_RUN), ("large", job["run_size"])):
             table = a_table(folder, name)
             batches = (blocks(rng, size) for _ in range(job["runs"]))
             # As on a cluster, the task gets the pickled request.

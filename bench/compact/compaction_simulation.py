@@ -83,8 +83,8 @@ class SizeModel:
 
     def flushed(self, number: int) -> DataFileMeta:
         first, last = (number * 1000, number * 1000 + 999) if self.load.in_order else (0, KEYS - 1)
-        size = self.load.merged_size(self.load.flush_bytes)
-        return self._file(0, size, self.load.flush_bytes, (first, last), (number, number))
+        size = self.load.merged_size(self.load.flush_size)
+        return self._file(0, size, self.load.flush_size, (first, last), (number, number))
 
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drops_deletes: bool
@@ -178,13 +178,13 @@ class SimulatedExecutor:
         )
         result = task.run()
         kept_names = {file.file_name for file in result.added_files}
-        input_bytes = sum(
+        input_size = sum(
             file.file_size for file in result.removed_files if file.file_name not in kept_names
         )
         self.reasons[request.unit.reason] += 1
         self.bytes_written += sum(file.file_size for file in result.written_files)
         future: Future[BucketChange] = Future()
-        end_s = self.clock.seconds + input_bytes / self.model.load.compaction_rate
+        end_s = self.clock.seconds + input_size / self.model.load.compaction_rate
         self.running.append((end_s, result, future))
         return future
 
@@ -272,7 +272,7 @@ class Simulation:
         )
         self.live[file.file_name] = file
         self.runs.append(self.coordinator.back_pressure.sorted_run_counts()[BUCKET])
-        merged = self.load.merged_size((number + 1) * self.load.flush_bytes)
+        merged = self.load.merged_size((number + 1) * self.load.flush_size)
         self.space.append(sum(live.file_size for live in self.live.values()) / merged)
         self._apply(finished)
         self.coordinator.trigger()

@@ -17,16 +17,16 @@ class Load:
     """The content of a flush.
 
     Attributes:
-        flush_bytes: the size of a flush's changes.
-        key_bytes: the size of the rows of all keys, or None if every row has a new key.
+        flush_size: the size of a flush's changes.
+        keys_size: the size of the rows of all keys, or None if every row has a new key.
         in_order: whether keys ascend with time, so that flushes do not overlap.
         interval_s: the seconds from one flush to the next.
         compaction_rate: the bytes of input that a compaction reads in a second.
     """
 
     name: str
-    flush_bytes: int = MB
-    key_bytes: int | None = None
+    flush_size: int = MB
+    keys_size: int | None = None
     in_order: bool = False
     interval_s: float = 5.0
     compaction_rate: float = 60.0 * MB
@@ -38,16 +38,16 @@ class Load:
             written: the bytes of the changes, with unordered keys.
             share: the share of all keys that the changes have.
         """
-        return merged_size(written, None if self.key_bytes is None else self.key_bytes * share)
+        return merged_size(written, None if self.keys_size is None else self.keys_size * share)
 
     def with_longer_epochs(self, factor: int) -> Load:
         """Return a load of the same rows in fewer and larger flushes."""
         return replace(
-            self, flush_bytes=factor * self.flush_bytes, interval_s=factor * self.interval_s
+            self, flush_size=factor * self.flush_size, interval_s=factor * self.interval_s
         )
 
 
 INSERTS = Load("inserts")
-UPDATES = Load("updates", key_bytes=1000 * MB)
+UPDATES = Load("updates", keys_size=1000 * MB)
 ASCENDING = Load("inserts in key order", in_order=True)
 LOADS = {load.name: load for load in (INSERTS, UPDATES, ASCENDING)}

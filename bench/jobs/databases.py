@@ -82,12 +82,12 @@ class ShippedPlans(EpochHere):
     """An epoch runner in this process, whose tasks get pickled plans as Spark's tasks do.
 
     Attributes:
-        plan_bytes: the size of each plan; an epoch has two, to decode and to write.
+        plan_sizes: the size of each plan; an epoch has two, to decode and to write.
         plan_s: the processor seconds of pickling each plan, and of unpickling it in each task.
         task_s: the processor seconds of all tasks so far, without unpickling.
     """
 
-    plan_bytes: list[int] = field(default_factory=list)
+    plan_sizes: list[int] = field(default_factory=list)
     plan_s: list[float] = field(default_factory=list)
     task_s: float = 0.0
 
@@ -112,7 +112,7 @@ class ShippedPlans(EpochHere):
         data = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
         for _ in range(_TASKS):
             task_plan: EpochPlan = cloudpickle.loads(data)
-        self.plan_bytes.append(len(data))
+        self.plan_sizes.append(len(data))
         self.plan_s.append(time.process_time() - start_s)
         return task_plan
 
@@ -236,7 +236,7 @@ class DatabaseCost:
     Attributes:
         driver_s: the part of `epoch_s` outside of the tasks.
         plan_s: the seconds for an epoch's two plans.
-        plan_bytes: the size of the last epoch's larger plan.
+        plan_size: the size of the last epoch's larger plan.
     """
 
     tables: int
@@ -244,14 +244,14 @@ class DatabaseCost:
     epoch_s: float
     driver_s: float
     plan_s: float
-    plan_bytes: int
+    plan_size: int
     look_s: float
 
     def line(self) -> str:
         return (
             f"{self.tables:>6} tables, {self.changed:>4} change: {self.epoch_s:7.3f} s an epoch, "
             f"{self.driver_s:.3f} s of it the driver's; the plan {self.plan_s:6.3f} s "
-            f"({self.plan_bytes / 1e6:.2f} MB), look {self.look_s:.4f} s, "
+            f"({self.plan_size / 1e6:.2f} MB), look {self.look_s:.4f} s, "
             f"memory so far {memory_mb():.0f} MB"
         )
 
@@ -272,7 +272,7 @@ def measure_one(
         statistics.median(seconds[2:]),
         statistics.median(driver_seconds[2:]),
         2 * statistics.median(job.runner.plan_s[4:]),
-        max(job.runner.plan_bytes[-2:]),
+        max(job.runner.plan_sizes[-2:]),
         statistics.median(job.look() for _ in range(5)),
     )
 
@@ -349,7 +349,7 @@ def goals(folder: Path, *, tables: int, rows: int, epochs: int) -> Iterator[Goal
     largest = measure_one(folder / "most", tables=tables, changed=changed, rows=rows, epochs=epochs)
     name = f"{tables:,} tables, {changed:,} change"
     yield Goal(f"{name}: processor of the driver, s an epoch", largest.driver_s, 5)
-    yield Goal(f"{name}: the plan, MB", largest.plan_bytes / 1e6, 1)
+    yield Goal(f"{name}: the plan, MB", largest.plan_size / 1e6, 1)
 
 
 def main() -> None:

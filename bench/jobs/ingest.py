@@ -64,7 +64,7 @@ class IngestNumbers:
     """
 
     messages: int
-    message_bytes: float
+    message_size: float
     rates: Mapping[str, list[float]]
     processor_s: Mapping[str, list[tuple[float, float]]]
     last_run: dict[str, Any]
@@ -85,10 +85,10 @@ class IngestNumbers:
         return self.slope("ingest") / self.slope("Spark alone")
 
     def lines(self) -> list[str]:
-        lines = [f"messages of {self.message_bytes:.0f} bytes, {CORES} cores"]
+        lines = [f"messages of {self.message_size:.0f} bytes, {CORES} cores"]
         for name, rates in self.rates.items():
             rate_texts = ", ".join(
-                f"{rate:,.0f}/s ({rate * self.message_bytes / 1e6:.0f} MB/s)" for rate in rates
+                f"{rate:,.0f}/s ({rate * self.message_size / 1e6:.0f} MB/s)" for rate in rates
             )
             lines.append(f"  {name:12} {rate_texts}")
             pairs = ", ".join(

@@ -111,14 +111,14 @@ def main() -> None:
     read = {"ours": ours, "pyarrow": pyarrow, "pypaimon": pypaimon, "rust": rust}[arm]
     for name, case in map(parse, cases):
         for _ in range(int(repeats)):
-            start_bytes, start_s, processor_start_s = (
-                _read_bytes(),
+            start_size, start_s, processor_start_s = (
+                _read_size(),
                 time.perf_counter(),
                 time.process_time(),
             )
             rows = sum(batch.num_rows for batch in read(path, case))
             seconds = time.perf_counter() - start_s, time.process_time() - processor_start_s
-            sizes = _peak(), _read_bytes() - start_bytes
+            sizes = _peak(), _read_size() - start_size
             print(name, rows, *(f"{value:.6f}" for value in seconds), *sizes, flush=True)
 
 
@@ -128,7 +128,7 @@ def _peak() -> int:
     return int(match[1]) * 1024 if match else 0
 
 
-def _read_bytes() -> int:
+def _read_size() -> int:
     """Return the bytes that this process has read from files, including the system's cache."""
     match = re.search(r"rchar: (\d+)", Path("/proc/self/io").read_text())
     return int(match[1]) if match else 0

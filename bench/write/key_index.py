@@ -60,9 +60,9 @@ def _measure(folder: Path, keys: int) -> None:
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     build_s = _seconds(lambda: indexes.index_at(0, newest))
     peak_mb = _memory_mb("VmHWM") - start_mb
-    disk_bytes = sum(file.stat().st_size for file in indexes.folder.rglob("*.arrow"))
+    disk_size = sum(file.stat().st_size for file in indexes.folder.rglob("*.arrow"))
     print(f"made: {build_s:.1f} s for {keys:,} keys, all {rule.share_count} shares")
-    print(f"      {disk_bytes / keys:.1f} bytes a key on disk, {peak_mb:,.0f} MB of memory")
+    print(f"      {disk_size / keys:.1f} bytes a key on disk, {peak_mb:,.0f} MB of memory")
     changed_keys = np.random.default_rng(2).choice(keys, keys // 20, replace=False)
     new_partitions = (
         np.where(np.arange(len(changed_keys)) % 5 == 0, changed_keys + 1, changed_keys) % PARTITIONS

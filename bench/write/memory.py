@@ -62,13 +62,13 @@ def run_worker(folder: Path, times: int) -> int:
     # Write a small file first, so that libraries, pools and code are loaded before the count.
     _write(table, partition, iter([random_orders(rng, 1000, table.schema, ids=IDS)]))
     start_bytes = peak()
-    written_bytes = 0
+    written_size = 0
 
     def blocks() -> Iterator[pa.RecordBatch]:
-        nonlocal written_bytes
-        while written_bytes < times * BUDGET:
+        nonlocal written_size
+        while written_size < times * BUDGET:
             block = random_orders(rng, BLOCK_ROWS, table.schema, ids=IDS)
-            written_bytes += block.nbytes
+            written_size += block.nbytes
             yield block
 
     _write(table, partition, blocks())

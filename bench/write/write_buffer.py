@@ -42,7 +42,7 @@ class Case:
     name: str
     key: str = "BIGINT"
     keys: int = 10**9
-    value_bytes: int = 60
+    value_size: int = 60
     changelog: bool = False
     may_spill: bool = True
     limit_share: float = 1.0
@@ -54,8 +54,8 @@ CASES = (
     Case("string", key="STRING"),
     Case("two columns", key="BIGINT, STRING"),
     Case("few keys", keys=20_000),
-    Case("wide rows", value_bytes=2_000),
-    Case("narrow rows", value_bytes=0),
+    Case("wide rows", value_size=2_000),
+    Case("narrow rows", value_size=0),
     Case("changelog", changelog=True),
     Case("no spill", may_spill=False, limit_share=0.1),
     Case("spill", limit_share=0.1),
@@ -96,8 +96,8 @@ def arriving_batches(case: Case, layout: KeyValueLayout, rows: int) -> Iterator[
                 if is_text
                 else pa.array(numbers)
             )
-        texts = rng.integers(97, 122, count * case.value_bytes, dtype=np.uint8)
-        offsets = np.arange(count + 1, dtype=np.int32) * case.value_bytes
+        texts = rng.integers(97, 122, count * case.value_size, dtype=np.uint8)
+        offsets = np.arange(count + 1, dtype=np.int32) * case.value_size
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(texts)]
         columns.append(pa.Array.from_buffers(pa.string(), count, buffers))
         words = np.zeros((count, 2), dtype=np.int64)
@@ -232,7 +232,7 @@ def main() -> None:
     measure_peak(CASES[0], layout_of(CASES[0]), 10, 1000)  # late imports do not count
     for case in CASES:
         if options.case in (None, case.name):
-            rows = options.rows // 10 if case.value_bytes > 1000 else options.rows
+            rows = options.rows // 10 if case.value_size > 1000 else options.rows
             measure(case, rows, options.limit_mb << 20, profile=options.profile)
     print(f"goal: Arrow ÷ limit ≤ {GOAL}")
 

@@ -146,8 +146,8 @@ class JobStateFile:
 
     def begin(self, decoder: str = "") -> None:
         """Begin a job: record its decoder, and drop the warnings that each start issues again."""
-        lasting = tuple(warning for warning in self.state.warnings if warning.is_lasting)
-        self.update(replace(self.state, warnings=lasting, decoder=decoder))
+        lasting_warnings = tuple(warning for warning in self.state.warnings if warning.is_lasting)
+        self.update(replace(self.state, warnings=lasting_warnings, decoder=decoder))
 
     def warn(self, warnings: Iterable[JobWarning]) -> None:
         """Log warnings, and store them for `status`, `check` and the page."""

@@ -269,7 +269,11 @@ class _Demo:
                 live.update(live_panel(self._state))
                 now_s = self._clock.steady_seconds()
                 previous_progress = progress
-                progress = (self._state.sent_count, self._snapshot_count(), self._job.output_bytes)
+                progress = (
+                    self._state.sent_count,
+                    self._snapshot_count(),
+                    self._job.output_byte_count,
+                )
                 progress_at_s = now_s if progress != previous_progress else progress_at_s
                 if not self._console.is_terminal and now_s - line_at_s > _LINE_INTERVAL_S:
                     line_at_s = now_s  # the panel moves only on a terminal

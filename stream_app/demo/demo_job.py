@@ -143,7 +143,7 @@ class DemoJob:
         return self.folder / f"job-{self.run_count}.log"
 
     @property
-    def output_bytes(self) -> int:
+    def output_byte_count(self) -> int:
         """The size of the running job's log, and of the events of all runs."""
         return self.log_file.stat().st_size + self._events_offset
 

@@ -97,14 +97,16 @@ def _snapshots_and_files(
         log = snapshots[name]
         compact_count = sum(snapshot.commit_kind is CommitKind.COMPACT for snapshot in log)
         scan = FileStoreScan(table)
-        largest = max(
+        largest_file_count = max(
             len(scan.live(snapshot))
             for snapshot, next_snapshot in [*itertools.pairwise(log), (log[-1], None)]
             if next_snapshot is None or next_snapshot.commit_kind is CommitKind.COMPACT
         )
         at_end = len(scan.live(log[-1]))
         appends = str(len(log) - compact_count)
-        report.add_row(name, appends, str(compact_count), _files_text(largest), _files_text(at_end))
+        report.add_row(
+            name, appends, str(compact_count), _files_text(largest_file_count), _files_text(at_end)
+        )
     return report
 
 

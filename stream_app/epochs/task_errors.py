@@ -135,11 +135,11 @@ def _own_error(text: str) -> StreamAppError | None:
 
 
 def _parse_error(
-    error_class: type[StreamAppError], problem: str, following: list[str]
+    error_class: type[StreamAppError], problem: str, following_lines: list[str]
 ) -> StreamAppError:
     """Make the error from the lines that `StreamAppError.__str__` has written."""
     where = fix = ""
-    for line in following:
+    for line in following_lines:
         if line.startswith(_WHERE):
             where = line.removeprefix(_WHERE)
         elif line.startswith(_FIX):

@@ -35,7 +35,7 @@ class RangedInput:
         self._size = size
         self._tail = tail
         self._windows: OrderedDict[int, bytes] = OrderedDict()
-        self._window_bytes = _WINDOW_BYTES_MAX
+        self._window_size = _WINDOW_BYTES_MAX
         self._position = 0
         self.closed = False
 
@@ -82,9 +82,9 @@ class RangedInput:
             if start <= self._position < start + len(window):
                 return self._read_window(start, window, end)
         end = min(end, tail_start)
-        if end - self._position >= self._window_bytes:
+        if end - self._position >= self._window_size:
             return self._fetch(self._position, end - self._position)
-        window = self._fetch(self._position, min(self._window_bytes, tail_start - self._position))
+        window = self._fetch(self._position, min(self._window_size, tail_start - self._position))
         self._windows[self._position] = window
         self._make_room()
         return self._read_window(self._position, window, end)
@@ -97,9 +97,9 @@ class RangedInput:
         return window[self._position - start : end - start]
 
     def _make_room(self) -> None:
-        cached_bytes = sum(map(len, self._windows.values()))
-        while cached_bytes > CACHE_BYTES:
+        cached_size = sum(map(len, self._windows.values()))
+        while cached_size > CACHE_BYTES:
             _, window = self._windows.popitem(last=False)
-            cached_bytes -= len(window)
+            cached_size -= len(window)
             # The window was fetched in vain, because more columns are read than windows fit.
-            self._window_bytes = max(_WINDOW_BYTES_MIN, self._window_bytes // 2)
+            self._window_size = max(_WINDOW_BYTES_MIN, self._window_size // 2)

@@ -70,7 +70,7 @@ _NANOS_OF_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _CACHED_KEY_BYTES_MAX = 256
 
 
-def header_bytes(arity: int) -> int:
+def header_size(arity: int) -> int:
     """Return the bytes before the first slot: eight bits for the row kind, then the null bits."""
     return (arity + 63 + _HEADER_BITS) // 64 * 8
 
@@ -110,7 +110,7 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
     Raises:
         ValueError, struct.error, decimal.Inexact: a value is not of its column's type.
     """
-    header = bytearray(header_bytes(len(types)))
+    header = bytearray(header_size(len(types)))
     slots = bytearray()
     tail = bytearray()
     tail_start = len(header) + WORD * len(types)
@@ -165,7 +165,7 @@ def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
     Raises:
         CorruptFileError: the bytes are too short, or an offset is out of range.
     """
-    start = header_bytes(len(types))
+    start = header_size(len(types))
     if len(data) < start + WORD * len(types):
         raise _corrupt(f"a row of {len(types)} columns cannot have {len(data)} bytes")
     try:

@@ -23,7 +23,7 @@ from stream_app.format.binary_row import (
     NANOS_OF_MILLI,
     WORD,
     has_long_form,
-    header_bytes,
+    header_size,
 )
 from stream_app.model.schema.data_type import BINARY_ROOTS, STRING_ROOTS, DataType, TypeRoot
 
@@ -89,7 +89,7 @@ def row_words(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Wo
         columns: arrays [n] of types with `has_fixed_width`.
     """
     parts = [_part(column, data_type) for column, data_type in zip(columns, types, strict=True)]
-    cursor = header_bytes(len(parts)) + WORD * len(parts)
+    cursor = header_size(len(parts)) + WORD * len(parts)
     slots: list[Words | np.uint64] = []
     tail: list[Words | np.uint64] = []
     for part in parts:
@@ -199,8 +199,10 @@ def _minimal_lengths(big_endian: Bytes) -> Int64s:
     sign = np.where(big_endian[:, 0] >= 0x80, np.uint8(0xFF), np.uint8(0))
     differs = big_endian != sign[:, np.newaxis]
     leading = np.where(differs.any(axis=1), differs.argmax(axis=1), LONG_DECIMAL_BYTES)
-    first = big_endian[np.arange(len(big_endian)), np.minimum(leading, LONG_DECIMAL_BYTES - 1)]
-    needs_sign = (leading == LONG_DECIMAL_BYTES) | ((first ^ sign) >= 0x80)
+    first_bytes = big_endian[
+        np.arange(len(big_endian)), np.minimum(leading, LONG_DECIMAL_BYTES - 1)
+    ]
+    needs_sign = (leading == LONG_DECIMAL_BYTES) | ((first_bytes ^ sign) >= 0x80)
     lengths: Int64s = LONG_DECIMAL_BYTES - leading + needs_sign
     return lengths
 
@@ -209,17 +211,17 @@ def text_words(column: pa.Array) -> TextWords:
     """Return the words of a string or binary column."""
     _, offsets, data = column.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    first = int(bounds[0]) if len(bounds) else 0
-    last = int(bounds[-1]) if len(bounds) else 0
+    start = int(bounds[0]) if len(bounds) else 0
+    end = int(bounds[-1]) if len(bounds) else 0
     # Append eight zeros, so that a word may be read at each byte of the text.
-    padded_bytes = np.zeros(last - first + WORD, dtype=np.uint8)
-    if last > first:
-        padded_bytes[: last - first] = np.frombuffer(data, dtype=np.uint8)[first:last]
-    words_at: Words = np.ndarray((last - first + 1,), np.uint64, padded_bytes.data, strides=(1,))
+    padded_bytes = np.zeros(end - start + WORD, dtype=np.uint8)
+    if end > start:
+        padded_bytes[: end - start] = np.frombuffer(data, dtype=np.uint8)[start:end]
+    words_at: Words = np.ndarray((end - start + 1,), np.uint64, padded_bytes.data, strides=(1,))
     lengths = np.diff(bounds).astype(np.int64)
     if column.null_count:
         lengths[column.is_null().to_numpy(zero_copy_only=False)] = 0
-    return TextWords(words_at, bounds[:-1].astype(np.int64) - first, lengths)
+    return TextWords(words_at, bounds[:-1].astype(np.int64) - start, lengths)
 
 
 def _text_part(column: pa.Array, is_null: npt.NDArray[np.bool_] | None) -> _Part:
@@ -236,7 +238,7 @@ def _text_part(column: pa.Array, is_null: npt.NDArray[np.bool_] | None) -> _Part
 
 def _header_words(parts: Sequence[_Part]) -> list[Words | np.uint64]:
     """Return the header words: the row kind, always 0, and the null bits."""
-    header: list[Words | np.uint64] = [np.uint64(0)] * (header_bytes(len(parts)) // WORD)
+    header: list[Words | np.uint64] = [np.uint64(0)] * (header_size(len(parts)) // WORD)
     for index, part in enumerate(parts):
         if part.is_null is not None:
             word, bit = divmod(index + 8, 64)

@@ -106,10 +106,10 @@ def copy_cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
     if not has_address.any():
         return pa.nulls(len(addresses), pa.binary())
     # A null is an empty cell at the address of its neighbour, and a bit.
-    nearest = np.maximum.accumulate(
+    nearest_indices = np.maximum.accumulate(
         np.where(has_address, np.arange(len(has_address)), np.argmax(has_address))
     )
-    cells = _copy_each(addresses[nearest], np.where(has_address, lengths, 0))
+    cells = _copy_each(addresses[nearest_indices], np.where(has_address, lengths, 0))
     bits = pa.py_buffer(np.packbits(has_address, bitorder="little"))
     return pa.Array.from_buffers(
         pa.binary(), len(cells), [bits, *cells.buffers()[1:]], int((~has_address).sum())

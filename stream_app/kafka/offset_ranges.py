@@ -51,13 +51,13 @@ def join_ranges(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
     """Merge neighbouring ranges of one partition that touch."""
     joined_ranges: list[OffsetRange] = []
     for part in ranges:
-        last = joined_ranges[-1] if joined_ranges else None
-        if last and (last.topic, last.partition, last.end) == (
+        last_range = joined_ranges[-1] if joined_ranges else None
+        if last_range and (last_range.topic, last_range.partition, last_range.end) == (
             part.topic,
             part.partition,
             part.start,
         ):
-            joined_ranges[-1] = replace(last, end=part.end)
+            joined_ranges[-1] = replace(last_range, end=part.end)
         elif part.size:
             joined_ranges.append(part)
     return joined_ranges

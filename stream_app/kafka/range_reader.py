@@ -198,7 +198,7 @@ class RangeReader:
         addresses = pointers.tolist()
         try:
             fields = message_fields(pointers)
-            is_in_range = _mask_of_range(fields, progress)
+            is_in_range = _range_mask(fields, progress)
             batch = None
             if is_in_range.any():
                 range_fields = fields
@@ -253,10 +253,10 @@ class RangeReader:
             self._check_passed(progress.next_offset, progress.offset_range.end, progress)
 
     def _check_passed(self, start: int, end: int, progress: _Progress) -> None:
-        oldest = self._client.known_start(*progress.offset_range.kafka_partition)
-        if oldest > start:
-            available = f"the partition begins at {oldest}"
-            self._report_loss(progress.offset_range, start, min(oldest, end), available)
+        oldest_offset = self._client.known_start(*progress.offset_range.kafka_partition)
+        if oldest_offset > start:
+            available = f"the partition begins at {oldest_offset}"
+            self._report_loss(progress.offset_range, start, min(oldest_offset, end), available)
 
     def _skip_gap(self, progress: _Progress) -> None:
         """Skip an offset that the partition lacks, to the part of the range that it has."""
@@ -358,7 +358,7 @@ class RangeReader:
         return SourceError(f"Kafka's client cannot continue: {text}", where=where, fix=SEE_BROKERS)
 
 
-def _mask_of_range(fields: MessageFields, progress: _Progress) -> Bools:
+def _range_mask(fields: MessageFields, progress: _Progress) -> Bools:
     offsets = fields.offsets
     is_in_range: Bools = (offsets >= progress.next_offset) & (offsets < progress.offset_range.end)
     is_in_range &= fields.errors == 0

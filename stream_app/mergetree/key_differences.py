@@ -18,7 +18,7 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import merge_windows
-from stream_app.mergetree.value_codes import same_values
+from stream_app.mergetree.value_codes import has_same_values
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
@@ -50,9 +50,9 @@ class Differences:
     @property
     def changed_indices(self) -> Int64s:
         """The second side's rows whose values differ from the first side's."""
-        return self.newer_indices[~self.same_values()]
+        return self.newer_indices[~self.has_same_values()]
 
-    def same_values(
+    def has_same_values(
         self, ignored_columns: Collection[str] = (), *, compares_as_numbers: bool = False
     ) -> Bools:
         """Return which keys of both sides have equal values in both rows: bool [m].
@@ -74,7 +74,7 @@ class Differences:
                 for rows in (self.older_indices, self.newer_indices)
             )
             if is_nested:
-                is_same &= same_values(older_values, newer_values)
+                is_same &= has_same_values(older_values, newer_values)
                 continue
             is_equal = pc.fill_null(pc.equal(older_values, newer_values), False)
             are_null = pc.and_(older_values.is_null(), newer_values.is_null())
@@ -177,7 +177,7 @@ def _compare(window: MergeWindow, layout: KeyValueLayout) -> Differences:
     """Compare the sides of a window, in which each key has one row a side at most."""
     batch = window.batch
     order = np.arange(batch.num_rows) if window.order is None else window.order
-    is_last = window.last_rows(layout)
+    is_last = window.is_last_row(layout)
     is_first = np.concatenate(([True], is_last[:-1]))[: len(is_last)]
     is_after = batch.column(_SIDE).to_numpy()[order] == _AFTER
     is_alone = is_first & is_last

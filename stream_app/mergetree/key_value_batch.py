@@ -134,7 +134,7 @@ def merge_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Int64s, 
     """
     if layout.sequence_fields:
         order = _order_by_all(batch, layout)
-        return order, last_of_key(batch, order, layout)
+        return order, is_last_of_key(batch, order, layout)
     sequence = _sequence_numbers(batch)
     keys = integer_keys(batch, layout)
     if keys is None:
@@ -142,7 +142,7 @@ def merge_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Int64s, 
         if sequence is not None:
             columns.append((batch.column(SEQUENCE_NUMBER), "ascending"))
         order = _sort_indices(columns)
-        return order, last_of_key(batch, order, layout)
+        return order, is_last_of_key(batch, order, layout)
     order, equals_next = _order_of_integers(keys)
     if sequence is not None:
         _sort_within_keys(order, sequence[order], equals_next)
@@ -263,7 +263,7 @@ def _sort_within_keys(order: Int64s, sequence: Int64s, equals_next: Bools) -> No
     order[indices] = order[indices][index_order]
 
 
-def last_of_key(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLayout) -> Bools:
+def is_last_of_key(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLayout) -> Bools:
     """Return the mask of rows, in key order, that are the last (newest) of their key.
 
     Args:
@@ -289,11 +289,11 @@ def _equals_next(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLa
             equals_next &= values[1:] == values[:-1]
             continue
         column = column if order is None else column.take(pa.array(order))
-        equals_next &= equal_values(column.slice(1), column.slice(0, len(equals_next)))
+        equals_next &= has_equal_values(column.slice(1), column.slice(0, len(equals_next)))
     return equals_next
 
 
-def equal_values(left: pa.Array, right: pa.Array) -> Bools:
+def has_equal_values(left: pa.Array, right: pa.Array) -> Bools:
     """Return whether values of two flat columns [n] are equal, including nulls: bool [n]."""
     is_equal = pc.equal(left, right)
     if is_equal.null_count:
@@ -303,7 +303,7 @@ def equal_values(left: pa.Array, right: pa.Array) -> Bools:
     return mask
 
 
-def _lesser_values(left: pa.Array, right: pa.Array) -> Bools:
+def _has_lesser_values(left: pa.Array, right: pa.Array) -> Bools:
     """Return whether values of a flat column [n] precede another's, nulls first: bool [n]."""
     is_less = pc.less(left, right)
     if is_less.null_count:
@@ -312,7 +312,7 @@ def _lesser_values(left: pa.Array, right: pa.Array) -> Bools:
     return mask
 
 
-def key_order_violations(
+def breaks_key_order(
     batch: pa.RecordBatch, key_names: Sequence[str], *, accepts_same: bool
 ) -> Bools:
     """Return the mask of rows, from the second on, that break the key order.
@@ -335,8 +335,8 @@ def key_order_violations(
     for name in key_names:
         column = integer_view(batch.column(name))
         before, after = column.slice(0, count), column.slice(1)
-        is_less |= is_equal & _lesser_values(after, before)
-        is_equal &= equal_values(after, before)
+        is_less |= is_equal & _has_lesser_values(after, before)
+        is_equal &= has_equal_values(after, before)
     return is_less if accepts_same else is_less | is_equal
 
 
@@ -353,9 +353,7 @@ def batches_of_whole_keys(
         joined_rows = batch if held_rows is None else pa.concat_batches([held_rows, batch])
         if not joined_rows.num_rows:
             continue
-        key_ends = (
-            np.flatnonzero(~key_order_violations(joined_rows, key_names, accepts_same=False)) + 1
-        )
+        key_ends = np.flatnonzero(~breaks_key_order(joined_rows, key_names, accepts_same=False)) + 1
         held_start = int(key_ends[-1]) if len(key_ends) else 0
         if held_start:
             yield joined_rows.slice(0, held_start)

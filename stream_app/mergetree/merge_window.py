@@ -13,7 +13,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
-    last_of_key,
+    is_last_of_key,
     merge_order,
 )
 
@@ -33,10 +33,10 @@ class MergeWindow:
     order: Int64s | None = None
     is_last: Bools | None = None
 
-    def last_rows(self, layout: KeyValueLayout) -> Bools:
+    def is_last_row(self, layout: KeyValueLayout) -> Bools:
         """Return the mask of rows, in order, that are the last (newest) of their key: bool [m]."""
         if self.is_last is None:
-            return last_of_key(self.batch, self.order, layout)
+            return is_last_of_key(self.batch, self.order, layout)
         return self.is_last
 
     def key_starts(self, layout: KeyValueLayout) -> Int64s:
@@ -52,14 +52,14 @@ class MergeWindow:
             order                  [1, 3, 0, 2]
             batch["k"][order]      [5, 5, 7, 7]
             batch["v"][order]      [2, 4, 1, 3]
-            last_rows              [F, T, F, T]
+            is_last_row            [F, T, F, T]
             key_starts             [0, 2]
             np.add.reduceat(batch["v"][order], key_starts)       [6, 4]
             np.maximum.reduceat(batch["v"][order], key_starts)   [4, 3]
 
         `reduceat` refuses an empty window.
         """
-        is_last = self.last_rows(layout)
+        is_last = self.is_last_row(layout)
         starts: Int64s = np.flatnonzero(np.concatenate(([True], is_last[:-1]))[: len(is_last)])
         return starts
 

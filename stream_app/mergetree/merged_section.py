@@ -61,7 +61,7 @@ def merged_section(
 
     spilled_runs = SpilledRuns(
         layout=layout,
-        piece_bytes=PIECE_BYTES,
+        piece_size=PIECE_BYTES,
         merge=merge if merge_function.merges_in_parts else sorted_rows,
         bytes_max=None,
         parent=None,

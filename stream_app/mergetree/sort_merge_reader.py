@@ -145,7 +145,7 @@ class LevelWindow:
     levels: Int64s
     starts: Int64s
 
-    def keys_with(self, is_chosen: Bools) -> Bools:
+    def has_chosen_row(self, is_chosen: Bools) -> Bools:
         """Return the mask of keys with a chosen row: bool [keys].
 
         Args:
@@ -154,7 +154,7 @@ class LevelWindow:
         has_row: Bools = np.logical_or.reduceat(is_chosen, self.starts)
         return has_row
 
-    def rows_of_keys(self, is_chosen: Bools) -> Bools:
+    def has_chosen_key(self, is_chosen: Bools) -> Bools:
         """Return the mask of rows whose key is chosen: bool [m].
 
         Args:

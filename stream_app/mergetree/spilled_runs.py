@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import KeyValueLayout, last_of_key
+from stream_app.mergetree.key_value_batch import KeyValueLayout, is_last_of_key
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.process.local_disk import scratch_folder
@@ -38,14 +38,14 @@ class SpilledRuns:
     """Sorted runs in files that live until `close`.
 
     Attributes:
-        piece_bytes: the Arrow memory in which a run is read at a time.
+        piece_size: the Arrow memory in which a run is read at a time.
         merge: converts a window to ordered rows.
         bytes_max: the maximum bytes on disk; None: no limit.
         parent: the folder for the files' folder; None: the system's.
     """
 
     layout: KeyValueLayout
-    piece_bytes: int
+    piece_size: int
     merge: Callable[[MergeWindow], pa.RecordBatch]
     bytes_max: int | None
     parent: str | None
@@ -63,14 +63,14 @@ class SpilledRuns:
         """The bytes on disk."""
         return sum(run.size for run in self._runs)
 
-    def has_room(self, new_bytes: int) -> bool:
+    def has_room(self, new_size: int) -> bool:
         """Return whether rows with this many bytes may be added."""
         if self.bytes_max is None:
             return True
-        needed_bytes = self.size + new_bytes
+        needed_size = self.size + new_size
         if self.count == RUNS_MAX - 1:
-            needed_bytes += sum(run.size for run in self._runs_to_merge()) + new_bytes
-        return needed_bytes <= self.bytes_max
+            needed_size += sum(run.size for run in self._runs_to_merge()) + new_size
+        return needed_size <= self.bytes_max
 
     def add(self, runs: Sequence[Iterator[pa.RecordBatch]]) -> None:
         """Merge sorted runs into one on disk."""
@@ -109,9 +109,7 @@ class SpilledRuns:
             with pa.ipc.new_stream(sink, self.layout.schema, options=options) as writer:
                 for window in merge_windows(runs, self.layout):
                     # A key must not be in two pieces, and a window may be large.
-                    for piece in cut_between_keys(
-                        self.merge(window), self.layout, self.piece_bytes
-                    ):
+                    for piece in cut_between_keys(self.merge(window), self.layout, self.piece_size):
                         writer.write_batch(piece)
             size = sink.tell()
         return _Run(path, size, is_merged)
@@ -122,19 +120,19 @@ class SpilledRuns:
 
 
 def cut_between_keys(
-    batch: pa.RecordBatch, layout: KeyValueLayout, piece_bytes: int
+    batch: pa.RecordBatch, layout: KeyValueLayout, piece_size: int
 ) -> Iterator[pa.RecordBatch]:
-    """Split a sorted batch into pieces of about `piece_bytes`, never between two rows of a key.
+    """Split a sorted batch into pieces of about `piece_size`, never between two rows of a key.
 
     Rows with the keys ``[5, 5, 5, 7]``, cut after two rows, become ``[5, 5, 5] [7]``.
     """
     count = batch.num_rows
-    pieces = max(-(-batch.nbytes // piece_bytes), -(-count // PIECE_ROWS_MAX))
+    pieces = max(-(-batch.nbytes // piece_size), -(-count // PIECE_ROWS_MAX))
     if pieces <= 1:
         yield batch
         return
     piece_rows = -(-count // pieces)
-    ends = np.flatnonzero(last_of_key(batch, None, layout)) + 1
+    ends = np.flatnonzero(is_last_of_key(batch, None, layout)) + 1
     start = 0
     while start < count:
         end = int(ends[np.searchsorted(ends, min(start + piece_rows, count))])

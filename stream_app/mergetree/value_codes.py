@@ -62,12 +62,12 @@ def bounds_of_lists(column: pa.Array) -> tuple[Int64s, pa.Array]:
     if column.null_count:
         column = column.take(pa.array(np.arange(len(column))))  # this makes nulls have no elements
     offsets = column.offsets.to_numpy().astype(np.int64)
-    first = int(offsets[0]) if len(offsets) else 0
+    first_offset = int(offsets[0]) if len(offsets) else 0
     if pa.types.is_map(column.type):
         elements = pa.StructArray.from_arrays([column.keys, column.items], ["key", "value"])
     else:
         elements = column.values
-    return offsets - first, elements.slice(first, int(offsets[-1]) - first)
+    return offsets - first_offset, elements.slice(first_offset, int(offsets[-1]) - first_offset)
 
 
 def _map_codes(column: pa.Array) -> Int64s:
@@ -87,7 +87,7 @@ def _sequence_codes(codes: Int64s, bounds: Int64s) -> Int64s:
     return group_codes
 
 
-def same_values(left: pa.Array, right: pa.Array) -> Bools:
+def has_same_values(left: pa.Array, right: pa.Array) -> Bools:
     """Return the mask of equal values, including nulls, in two nested columns: bool [n]."""
     codes = value_codes(pa.concat_arrays([left, right]))
     is_same: Bools = codes[: len(left)] == codes[len(left) :]

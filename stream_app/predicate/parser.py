@@ -119,8 +119,10 @@ def named_columns(text: str) -> tuple[str, ...]:
     tokens = tokens_of(text)
     names = (
         token.text[1:-1] if token.kind is TokenKind.QUOTED else token.text
-        for previous, token in zip([Token(TokenKind.END, "", 0), *tokens], tokens, strict=False)
-        if previous.text != "."
+        for previous_token, token in zip(
+            [Token(TokenKind.END, "", 0), *tokens], tokens, strict=False
+        )
+        if previous_token.text != "."
         and (token.kind is TokenKind.QUOTED or (token.kind is TokenKind.WORD and not token.key))
     )
     return tuple(dict.fromkeys(names))

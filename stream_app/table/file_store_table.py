@@ -285,7 +285,7 @@ class FileStoreTable:
                 self.file_io.delete(self.paths.index_file(*change.bucket_id, entry.index_file))
 
     def known_schemas(self) -> Callable[[int], TableSchema]:
-        """Return a function from a schema's number to the schema, which reads each file once."""
+        """Return a function from a schema's id to the schema, which reads each file once."""
         schemas = {self.schema.schema_id: self.schema}
         return lambda schema_id: (
             schemas.get(schema_id) or schemas.setdefault(schema_id, self.schemas.schema(schema_id))

@@ -47,7 +47,7 @@ def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes
     starts = list(accumulate((len(value) for _, value in members), initial=0))
     order = sorted(range(len(members)), key=lambda member: _java_order(members[member][0]))
     in_order = [members[index][0] for index in order]
-    if any(previous == following for previous, following in pairwise(in_order)):
+    if any(previous_name == next_name for previous_name, next_name in pairwise(in_order)):
         raise DuplicateNameError("an object has a name twice")
     name_numbers = [names.number(name) for name in in_order]
     id_size, offset_size = number_size(max(name_numbers, default=0)), number_size(starts[-1])
@@ -82,8 +82,8 @@ def _container_head(kind: int, count: int, size_bits: int, large_bit: int) -> by
         large_bit: the position, above the basic kind, of the bit that marks a large count.
     """
     is_large = count > layout.SMALL_COUNT_MAX
-    first = (is_large << large_bit | size_bits) << 2 | kind
-    return bytes((first,)) + _pack([count], 4 if is_large else 1)
+    first_byte = (is_large << large_bit | size_bits) << 2 | kind
+    return bytes((first_byte,)) + _pack([count], 4 if is_large else 1)
 
 
 def _pack(values: Iterable[int], size: int) -> bytes:

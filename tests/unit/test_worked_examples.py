@@ -22,7 +22,7 @@ from stream_app.format.file_index.xx_hash import _mix_rest
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     batches_of_whole_keys,
-    key_order_violations,
+    breaks_key_order,
     merge_order,
 )
 from stream_app.mergetree.lookup.key_lookup import rows_with_keys
@@ -78,8 +78,8 @@ def test_the_order_of_keys() -> None:
     assert order.tolist() == [3, 1, 2, 0]
     assert last.tolist() == [False, True, False, True]
     batch = rows([5, 5, 7, 6])
-    assert key_order_violations(batch, ["k"], accepts_same=False).tolist() == [True, False, True]
-    assert key_order_violations(batch, ["k"], accepts_same=True).tolist() == [False, False, True]
+    assert breaks_key_order(batch, ["k"], accepts_same=False).tolist() == [True, False, True]
+    assert breaks_key_order(batch, ["k"], accepts_same=True).tolist() == [False, False, True]
 
 
 def test_keys_stay_whole() -> None:

@@ -210,7 +210,7 @@ def sorted_run_rows(
 def levels_picture(runs: Sequence[TreeRow], next_compactions: NextCompactions) -> Text:
     """Draw a bar for each row of `sorted_run_rows`, with a length relative to the largest run."""
     picture = Text(no_wrap=True, overflow="ellipsis")
-    largest = max((run.bytes for run in runs), default=1)
+    largest_size = max((run.bytes for run in runs), default=1)
     for (partition, bucket), members in groupby(runs, key=lambda run: (run.partition, run.bucket)):
         tree = list(members)
         tree_size_text = size_text(sum(run.bytes for run in tree))
@@ -219,7 +219,7 @@ def levels_picture(runs: Sequence[TreeRow], next_compactions: NextCompactions) -
         shown_runs = tree if len(tree) <= _RUNS_SHOWN + 1 else tree[:_RUNS_SHOWN]
         for run in shown_runs:
             style = _LEVEL_STYLES[min(run.level, len(_LEVEL_STYLES) - 1)]
-            bar = "█" * max(1, round(run.bytes / largest * _BAR_WIDTH))
+            bar = "█" * max(1, round(run.bytes / largest_size * _BAR_WIDTH))
             picture.append(f"  L{run.level} ").append(bar, style=style)
             picture.append(f" {size_text(run.bytes)}, {_count(run.rows, 'row')}")
             picture.append(f" in {run.files} files" if run.files > 1 else "")

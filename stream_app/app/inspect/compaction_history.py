@@ -100,11 +100,11 @@ def policy_rules(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str
 def _policy_text(reports: Sequence[CompactionReport]) -> str | None:
     if not reports:
         return None
-    largest = max(reports, key=lambda report: report.bytes_in)
-    bucket = f"{largest.partition} bucket {largest.bucket}".strip()
+    largest_report = max(reports, key=lambda report: report.bytes_in)
+    bucket = f"{largest_report.partition} bucket {largest_report.bucket}".strip()
     other_buckets = len({(report.partition, report.bucket) for report in reports}) - 1
-    rest = f"; and {other_buckets} more buckets" if other_buckets else ""
-    return f"{bucket}: {largest.policy}{rest}"
+    rest_text = f"; and {other_buckets} more buckets" if other_buckets else ""
+    return f"{bucket}: {largest_report.policy}{rest_text}"
 
 
 def _recorded_row(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:

@@ -208,7 +208,7 @@ def _bucket_advice(table: FileStoreTable, live_entries: Sequence[ManifestEntry])
         return None
     size = "large" if advice.is_large else "small"
     return (
-        f"a bucket has {size_text(advice.mean_bytes)} on average, which is {size}; "
+        f"a bucket has {size_text(advice.mean_size)} on average, which is {size}; "
         f"{advice.option} = {advice.value} would give it about {size_text(FAIR_BYTES)} "
         f"({_REMEDIES[advice.option]})"
     )

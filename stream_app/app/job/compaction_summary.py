@@ -16,7 +16,7 @@ class CompactionSummary:
 
     Attributes:
         counts_before: the number of sorted runs of each bucket before its first compaction.
-        level0_bytes: the sizes of level-0 files that compactions may read.
+        level0_byte_count: the sizes of level-0 files that compactions may read.
         upgraded: the number of files that moved to a higher level without a rewrite.
     """
 
@@ -26,7 +26,7 @@ class CompactionSummary:
     files_out: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
-    level0_bytes: int = 0
+    level0_byte_count: int = 0
     upgraded: int = 0
 
     def add(self, report: CompactionReport) -> None:
@@ -41,7 +41,7 @@ class CompactionSummary:
     def add_level0(self, entries: Iterable[ManifestEntry]) -> None:
         """Add the sizes of the level-0 files among files that compactions may read."""
         level0 = (entry.file for entry in entries if entry.file.level == 0)
-        self.level0_bytes += sum(file.file_size for file in level0)
+        self.level0_byte_count += sum(file.file_size for file in level0)
 
     def text(self, counts_after: dict[object, int], dropped_count: int, seconds: float) -> str:
         """Format the totals as two or three lines.
@@ -62,8 +62,8 @@ class CompactionSummary:
                 f"sorted runs of {len(counts_after)} buckets: {sum(before)} → {sum(after)}, at "
                 f"most {max(before)} → {max(after)} in one"
             )
-        if self.level0_bytes:
-            amplification = self.bytes_out / self.level0_bytes
+        if self.level0_byte_count:
+            amplification = self.bytes_out / self.level0_byte_count
             lines.append(
                 f"write amplification: {amplification:.2f} (bytes written for each byte of level 0)"
             )

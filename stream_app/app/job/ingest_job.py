@@ -126,11 +126,11 @@ class _IngestJob:
         5. Judge the outcome.
         """
         driver_messages_max = self.stream_config.driver_messages
-        driver_bytes = DRIVER_BYTES if driver_messages_max else 0
+        driver_bytes_max = DRIVER_BYTES if driver_messages_max else 0
         with ExitStack() as closing:
             closing.callback(self.observers.metrics.jvm.detach)
             compaction_queue = SparkCompactionQueue(
-                self.spark, self._compactions_at_once(), driver_bytes
+                self.spark, self._compactions_at_once(), driver_bytes_max
             )
             closing.callback(compaction_queue.close)
             feed_factory = self._feed_factory(compaction_queue)  # step 1

@@ -94,4 +94,5 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
 def compactions_of_all(activities: Iterable[TableActivity | None]) -> tuple[int, int]:
     """Return the numbers of running and of queued compactions."""
     metrics = [activity.metrics for activity in activities if activity is not None]
-    return sum(table.running for table in metrics), sum(table.queued for table in metrics)
+    running_count = sum(table.running_count for table in metrics)
+    return running_count, sum(table.queued_count for table in metrics)

@@ -125,7 +125,7 @@ def _page_environment() -> Environment:
 
 def _neighbour_groups(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str]]]]:
     """Return groups of neighbours with the same first value."""
-    return [(first, list(group)) for first, group in groupby(rows, key=itemgetter(0))]
+    return [(first_value, list(group)) for first_value, group in groupby(rows, key=itemgetter(0))]
 
 
 def _has_value(name: str, rows: Sequence[object]) -> bool:

@@ -1,7 +1,7 @@
 """Runs the server of the pages until it is ended.
 
-It only answers requests for known host names and addresses. So a page of another site cannot read
-it through a name that resolves to this server.
+It only answers requests for known host names and for addresses. So a page of another site cannot
+read it through a name that resolves to this server.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ANY_NAME = "*"
 
 
 def answers_to(host: str, names: Collection[str]) -> bool:
-    """Return whether the server answers to the name of a request.
+    """Return whether the server answers to the name of a request; it answers to each address.
 
     Args:
         host: the header ``Host``, with or without a port.
@@ -143,7 +143,8 @@ def _is_address(name: str) -> bool:
 
 def _address(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://{host}:{port}/"
+    shown_host = f"[{host}]" if ":" in host else host
+    return f"http://{shown_host}:{port}/"
 
 
 def _open_listener(host: str, port: int) -> socket.socket:

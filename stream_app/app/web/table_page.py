@@ -304,15 +304,15 @@ def _trees(
 def _write_amplification(
     table: FileStoreTable, snapshots: Sequence[Snapshot], compactions: Sequence[CompactionRow]
 ) -> float | None:
-    appended_bytes = sum(
+    appended_size = sum(
         entry.file.file_size
         for snapshot in snapshots
         if snapshot.commit_kind is CommitKind.APPEND
         for entry in FileStoreScan(table).delta(snapshot)
     )
-    if not appended_bytes:
+    if not appended_size:
         return None
-    return (appended_bytes + sum(row.bytes_out for row in compactions)) / appended_bytes
+    return (appended_size + sum(row.bytes_out for row in compactions)) / appended_size
 
 
 def _lists(

@@ -171,8 +171,8 @@ def space_amplification(runs: Sequence[TreeRow]) -> float | None:
         list(bucket_runs)
         for _, bucket_runs in groupby(runs, key=lambda run: (run.partition, run.bucket))
     ]
-    oldest_bytes = sum(bucket_runs[-1].bytes for bucket_runs in buckets)
-    return sum(run.bytes for run in runs) / oldest_bytes if oldest_bytes else None
+    oldest_size = sum(bucket_runs[-1].bytes for bucket_runs in buckets)
+    return sum(run.bytes for run in runs) / oldest_size if oldest_size else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,9 +68,9 @@ class RefusedError(Exception):
 class MetastoreClient:
     """A client of the first metastore that accepts a connection. Threads may share it.
 
-    A failed connection is closed. If it was idle before, the call is repeated once on a new one,
-    because a metastore closes idle connections. Each call of this package may be repeated: a lock
-    whose response was lost times out.
+    A failed connection is closed. A metastore closes idle connections, so the call is repeated on
+    each further idle connection, and at last on a new one. Each call of this package may be
+    repeated: a lock whose response was lost times out.
 
     Attributes:
         idle_max: the maximum number of connections that stay open.

@@ -46,9 +46,9 @@ def _pair_lookup(alphabet: bytes) -> Uint16s:
     """
     codes = np.full(256, _INVALID, np.uint16)
     codes[list(alphabet)] = np.arange(len(alphabet))
-    first, second = codes[None, :], codes[:, None]  # the index is little-endian
-    table = first << 6 | second
-    table[(first == _INVALID) | (second == _INVALID)] = _PAIR_INVALID
+    first_codes, second_codes = codes[None, :], codes[:, None]  # the index is little-endian
+    table = first_codes << 6 | second_codes
+    table[(first_codes == _INVALID) | (second_codes == _INVALID)] = _PAIR_INVALID
     pad = ord("=")
     letters = codes != _INVALID
     table[pad, letters] = codes[letters] << 6 | 1 << _PAIR_PADS_SHIFT

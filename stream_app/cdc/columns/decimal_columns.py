@@ -53,7 +53,7 @@ def decimals_from_bytes(
         The decimals, null where the number does not fit exactly; and the mask of those numbers.
     """
     digits = target_type.precision - (target_type.scale - scale)
-    if not 1 <= digits <= target_type.precision or _unusual_widths(values).any():
+    if not 1 <= digits <= target_type.precision or _has_unusual_width(values).any():
         return _convert_one_by_one(
             values, lambda value: exact_decimal(number_text(value, scale), target_type), target_type
         )
@@ -62,7 +62,7 @@ def decimals_from_bytes(
     return (decimals if scale == target_type.scale else decimals.cast(target_type)), has_failed
 
 
-def _unusual_widths(values: pa.Array) -> Bools:
+def _has_unusual_width(values: pa.Array) -> Bools:
     """Mark numbers without bytes, or with more bytes than a decimal128 has."""
     lengths = lengths_of(values)
     is_unusual: Bools = (lengths > _DECIMAL128_BYTES) | (lengths == 0)
@@ -212,7 +212,7 @@ def decimal_text(value: bytes, scale: int) -> str:
 def decimal_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
     """Return the numbers of a binary column as texts; null, with a mask, where one fails."""
     unscaled_values, has_failed = None, None
-    if abs(scale) <= SCALE_MAX and not _unusual_widths(values).any():
+    if abs(scale) <= SCALE_MAX and not _has_unusual_width(values).any():
         unscaled_values, has_failed = within_precision(
             _unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0))
         )

@@ -110,13 +110,13 @@ def _drop_impossible(data: Bytes, positions: Int64s) -> Int64s:
         # A position beyond the end repeats the last byte, a bracket: nothing matches there.
         return data.take(positions + shift, mode="clip")
 
-    first, third = byte(0), byte(2)
-    has_exponent = _is_digit(third) & _is_digit(byte(3))
+    first_bytes, third_bytes = byte(0), byte(2)
+    has_exponent = _is_digit(third_bytes) & _is_digit(byte(3))
     has_fraction = np.logical_and.reduce([_is_digit(byte(shift)) for shift in (1, 10, 20)])
-    has_constant = (first != ord("N")) | (third == ord("N"))
-    has_constant &= (first != ord("I")) | (third == ord("f"))
-    may_match = np.where(first | 32 == ord("e"), has_exponent, has_constant)
-    may_match = np.where(first == ord("."), has_fraction, may_match)
+    has_constant = (first_bytes != ord("N")) | (third_bytes == ord("N"))
+    has_constant &= (first_bytes != ord("I")) | (third_bytes == ord("f"))
+    may_match = np.where(first_bytes | 32 == ord("e"), has_exponent, has_constant)
+    may_match = np.where(first_bytes == ord("."), has_fraction, may_match)
     return positions[may_match]
 
 

@@ -2,7 +2,7 @@
 
 `column_cast` calls it. Digits finer than the column's precision are cut off towards the past, as
 in Paimon's cast to TIMESTAMP(p). Values outside the years 0000 to 9999 fail, including PostgreSQL's
-``infinity``. `cut_digits` reports where digits are cut off.
+``infinity``. `has_cut_digits` reports where digits are cut off.
 
 Source: Paimon `docs/concepts/data-types.md` (ranges), `utils/DateTimeUtils.java`.
 """
@@ -87,7 +87,7 @@ def dates_from_iso(texts: pa.Array) -> CastResult:
 def timestamps_from_days(days: pa.Array, target_type: pa.DataType, precision: int) -> CastResult:
     """Convert int64 days since 1970-01-01 to timestamps of the days' midnights."""
     day_counts = int64s_of(days)
-    has_failed = _out_of_range(day_counts, days, _FIRST_DAY, _LAST_DAY)
+    has_failed = _is_out_of_range(day_counts, days, _FIRST_DAY, _LAST_DAY)
     if has_failed is not None:
         days = null_where(days, has_failed)
     seconds = pc.multiply(days, _DAY_SECONDS)
@@ -101,7 +101,7 @@ def times_from_epoch(
     """Convert int64 units of 10^-digits seconds since midnight to times."""
     ticks = int64s_of(values)
     end = _DAY_SECONDS * 10**digits
-    has_failed = _out_of_range(ticks, values, 0, end - 1)
+    has_failed = _is_out_of_range(ticks, values, 0, end - 1)
     converted_ticks = _rescale(ticks, digits, _digits_of(target_type), precision)
     return _build(converted_ticks, values, has_failed, target_type)
 
@@ -148,7 +148,7 @@ def timestamps_from_epoch(
     if target_digits > digits:
         ticks_max = _INT64_MAX // 10 ** (target_digits - digits)
         low, high = max(low, -ticks_max), min(high, ticks_max)
-    has_failed = _out_of_range(ticks, values, low, high)
+    has_failed = _is_out_of_range(ticks, values, low, high)
     if digits == target_digits and precision >= digits and has_failed is None:
         return values.view(target_type), None
     return _build(
@@ -218,8 +218,8 @@ def _are_plain(texts: pa.Array, digits: int) -> bool:
 
 def _order_forms(forms: _Forms, texts: pa.Array) -> _Forms:
     """Return the forms, that of the first text first: most texts of a column are alike."""
-    first = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
-    has_zone = re.search(f"{_ZONE}$", first[11:]) is not None
+    first_text = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
+    has_zone = re.search(f"{_ZONE}$", first_text[11:]) is not None
     return forms if has_zone else forms[::-1]
 
 
@@ -262,7 +262,7 @@ def _rescale(ticks: Int64s, digits: int, target_digits: int, precision: int) -> 
         return ticks * np.int64(10 ** (target_digits - digits))
 
 
-def _out_of_range(ticks: Int64s, values: pa.Array, low: int, high: int) -> Bools | None:
+def _is_out_of_range(ticks: Int64s, values: pa.Array, low: int, high: int) -> Bools | None:
     if len(ticks) == 0:
         return None
     if not values.null_count and ticks.min() >= low and ticks.max() <= high:
@@ -272,7 +272,7 @@ def _out_of_range(ticks: Int64s, values: pa.Array, low: int, high: int) -> Bools
 
 
 def _dates(days: Int64s, values: pa.Array) -> CastResult:
-    outside = _out_of_range(days, values, _FIRST_DAY, _LAST_DAY)
+    outside = _is_out_of_range(days, values, _FIRST_DAY, _LAST_DAY)
     return _build(days, values, outside, pa.date32())
 
 
@@ -280,14 +280,16 @@ def _build(
     ticks: Int64s, values: pa.Array, has_failed: Bools | None, target_type: pa.DataType
 ) -> CastResult:
     """Build an array of `target_type`, null where `values` is null or a value has failed."""
-    invalid = any_of(~valid_of(values) if values.null_count else None, has_failed)
+    is_null = any_of(~valid_of(values) if values.null_count else None, has_failed)
     if target_type.bit_width == 32:
         ticks = ticks.astype(np.int32)
-    array = pa.array(ticks, mask=invalid)
+    array = pa.array(ticks, mask=is_null)
     return array.view(target_type), has_failed
 
 
-def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire_values: pa.Array) -> Bools | None:
+def has_cut_digits(
+    reading: ColumnReading, json_kind: JsonKind, wire_values: pa.Array
+) -> Bools | None:
     """Mark the values that lose digits: bool [n], or None if no value does.
 
     Args:

@@ -75,7 +75,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             if position < 0:
                 continue
             heads.before_indices[message_index] = next_image
-            next_image, before_sum = next_image + 1, before.unknown + before.missing
+            next_image, before_sum = next_image + 1, before.unknown_sum + before.missing_sum
             hash_sum = drift_hash_of(before_sum) if before_sum else 0
         elif word_at(position) & _FOUR_BYTES == _NULL:
             position += _NULL_SIZE
@@ -93,7 +93,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             if after.position != tail_start:
                 continue
             heads.after_indices[message_index] = next_image
-            next_image, hash_sum = next_image + 1, hash_sum + after.unknown + after.missing
+            next_image, hash_sum = next_image + 1, hash_sum + after.unknown_sum + after.missing_sum
         elif position + _NULL_SIZE != tail_start or word_at(position) & _FOUR_BYTES != _NULL:
             continue
         image = next_image

@@ -168,10 +168,10 @@ class ImageLayout:
     def compile(cls) -> None:
         """Compile or load all machine code, so that the first messages need not wait for it."""
         text = b'{"before":null,"after":{}' + bytes(TAIL_MIN)
-        empty: Int64s = np.zeros(0, np.int64)
+        no_numbers: Int64s = np.zeros(0, np.int64)
         text_layout = cls(
             packed_names=PackedNames.of([]),
-            column_indices=empty,
+            column_indices=no_numbers,
             kinds=np.full(1, TEXT, np.int64),
             scales=np.zeros(1, np.int64),
             types=[pa.string()],

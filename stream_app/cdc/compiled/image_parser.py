@@ -33,13 +33,14 @@ class ParsedImage(NamedTuple):
 
     Attributes:
         position: the position after its brace, or `DECLINED`.
-        unknown, missing: the sums of the drift hashes of its unknown and of its missing columns.
+        unknown_sum, missing_sum: the sums of the drift hashes of its unknown and of its missing
+            columns.
         searches: the remaining number of searches for names.
     """
 
     position: int
-    unknown: int
-    missing: int
+    unknown_sum: int
+    missing_sum: int
     searches: int
 
 
@@ -76,8 +77,10 @@ def parse_image(
         position += 1
     if byte_at(position) != OBJECT_END:
         return ParsedImage(DECLINED, 0, 0, 0)
-    missing = put_missing(buffers, row_index, stamp) if parsed_columns < buffers.column_count else 0
-    return ParsedImage(position + 1, hash_sum, missing, searches)
+    missing_sum = (
+        put_missing(buffers, row_index, stamp) if parsed_columns < buffers.column_count else 0
+    )
+    return ParsedImage(position + 1, hash_sum, missing_sum, searches)
 
 
 @compiled

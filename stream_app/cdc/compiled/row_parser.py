@@ -88,8 +88,8 @@ class _ParsedList(NamedTuple):
 
     position: int
     next_row: int
-    unknown: int
-    missing: int
+    unknown_sum: int
+    missing_sum: int
     searches: int
 
 
@@ -196,22 +196,24 @@ def _parse_inner_images(
     if byte_at(span.position) != (OBJECT_START if list_index < 0 else ARRAY_START):
         return _InnerImages(DECLINED, 0, 0)
     if list_index < 0:
-        position, unknown, missing, searches = parse_image(span, image_buffers, image_row)
+        position, unknown_sum, missing_sum, searches = parse_image(span, image_buffers, image_row)
     else:
         start = number_at(inner.list_rows + WORD * list_index)
-        position, next_row, unknown, missing, searches = _parse_list(span, image_buffers, start)
+        position, next_row, unknown_sum, missing_sum, searches = _parse_list(
+            span, image_buffers, start
+        )
         put_number(buffers.values, column * buffers.width + row_index, next_row - start)
         put_number(inner.list_rows, inner.list_count + list_index, next_row)
     if inner.partial >> index & 1:
-        missing = 0
-    return _InnerImages(position, (2 * index + 1) * (unknown + missing), searches)
+        missing_sum = 0
+    return _InnerImages(position, (2 * index + 1) * (unknown_sum + missing_sum), searches)
 
 
 @compiled
 def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> _ParsedList:
     """Parse the objects of a list as images, of which the first gets the row `start`."""
     position, end, searches = span
-    row_index, unknown, missing = start, 0, 0
+    row_index, unknown_sum, missing_sum = start, 0, 0
     position = blank_end(position + 1, end)
     if byte_at(position) == ARRAY_END:
         return _ParsedList(position + 1, row_index, 0, 0, searches)
@@ -220,14 +222,14 @@ def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> _ParsedList:
         position, searches = image.position, image.searches
         if position < 0 or position >= end:
             return _ParsedList(DECLINED, start, 0, 0, 0)
-        row_index, unknown, missing = (
+        row_index, unknown_sum, missing_sum = (
             row_index + 1,
-            unknown + image.unknown,
-            missing + image.missing,
+            unknown_sum + image.unknown_sum,
+            missing_sum + image.missing_sum,
         )
         position = blank_end(position, end)
         if byte_at(position) == ARRAY_END:
-            return _ParsedList(position + 1, row_index, unknown, missing, searches)
+            return _ParsedList(position + 1, row_index, unknown_sum, missing_sum, searches)
         if byte_at(position) != COMMA:
             return _ParsedList(DECLINED, start, 0, 0, 0)
         position = blank_end(position + 1, end)

@@ -86,8 +86,12 @@ class _SqlTokenCursor:
         return self._tokens[self._position - 1].text
 
     def take_table(self) -> TableName:
-        first = self.take_name()
-        return TableName(first, self.take_name()) if self.consume(".") else TableName("", first)
+        first_name = self.take_name()
+        return (
+            TableName(first_name, self.take_name())
+            if self.consume(".")
+            else TableName("", first_name)
+        )
 
     def rest(self) -> Sequence[_SqlToken]:
         return self._tokens[self._position :]

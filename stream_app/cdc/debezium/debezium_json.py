@@ -132,8 +132,8 @@ class DebeziumJson:
         for payloads in split_envelopes(values, self._schemas):
             group = self._group(payloads.prefix)
             if payloads.prefix:
-                first = int(message_indices[payloads.message_indices[0]])
-                outcome.learn_schemas({group.fingerprint: first})
+                first_index = int(message_indices[payloads.message_indices[0]])
+                outcome.learn_schemas({group.fingerprint: first_index})
             decoder = ShapeDecoder(self, document_images_of, self._settings.policy, group, outcome)
             decoder.decode(payloads.payloads, message_indices[payloads.message_indices])
 

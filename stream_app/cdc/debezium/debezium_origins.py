@@ -234,8 +234,8 @@ class _MessageBytes:
         for piece in pieces:
             starts = self._ends[indices[has_pieces]] - piece.distance
             has_piece: Bools = np.ones(len(starts), np.bool_)
-            last = len(piece.text) - WORD
-            for shift in (*range(0, last, WORD), last):
+            last_shift = len(piece.text) - WORD
+            for shift in (*range(0, last_shift, WORD), last_shift):
                 has_piece &= self._words.occurs_at(starts + shift, piece.text[shift : shift + WORD])
             has_pieces[has_pieces] = has_piece
         return has_pieces

@@ -63,7 +63,7 @@ class Placeholder:
             return text in self.json_texts
         return text in self._forms(reading)
 
-    def in_column(self, reading: ColumnReading, texts: pa.Array) -> Bools | None:
+    def is_in_column(self, reading: ColumnReading, texts: pa.Array) -> Bools | None:
         """Return the mask of the placeholders in a string or binary column; None if it has none.
 
         The method compares texts only where a value has the length of a form.
@@ -80,7 +80,7 @@ class Placeholder:
         is_placeholder[indices[has_form]] = True
         return is_placeholder
 
-    def in_lists(self, lists: pa.Array) -> Bools:
+    def is_in_list(self, lists: pa.Array) -> Bools:
         """Return the mask of the placeholders in a column of lists: bool [n]."""
         is_placeholder: Bools = np.zeros(len(lists), np.bool_)
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
@@ -160,7 +160,7 @@ def restore_images(
     for index, (reading, json_kind) in enumerate(zip(readings, images.json_kinds, strict=True)):
         column = columns[index]
         if pa.types.is_list(column.type):
-            is_placeholder = np.append(placeholder.in_lists(column), False)  # for images at -1
+            is_placeholder = np.append(placeholder.is_in_list(column), False)  # for images at -1
             is_suspect = (
                 is_suspect
                 | is_placeholder[images.before_indices]
@@ -168,13 +168,13 @@ def restore_images(
             )
         if not pa.types.is_string(reading.wire_type(json_kind)) or not _is_text(column.type):
             continue
-        in_column = placeholder.in_column(reading, column)
-        if in_column is None:
+        is_placeholder_text = placeholder.is_in_column(reading, column)
+        if is_placeholder_text is None:
             continue
         restored_column = _restore_column(
             images,
             column,
-            in_column,
+            is_placeholder_text,
             has_old_values=has_old_values,
             may_look_up=reading.name in restored_columns,
         )

@@ -133,7 +133,7 @@ class DmsDialect(dialect.Dialect):
         ]
         ops = ops_of(operation, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
-        is_suspect = (ops == 0) | ~valid_of(data) | ~_equal(record_type, "data")
+        is_suspect = (ops == 0) | ~valid_of(data) | ~_is_equal(record_type, "data")
         after, old_columns = columns[: len(json_kinds)], columns[len(json_kinds) :]
         has_old, is_proven = _previous_values(table, old_columns, is_update)
         if not self.trusts_keys:
@@ -235,7 +235,7 @@ def _cells(data: dict[str, Any], table: dialect.DialectTable) -> Image:
     return image
 
 
-def _equal(texts: pa.Array, expected_text: str) -> Bools:
+def _is_equal(texts: pa.Array, expected_text: str) -> Bools:
     return bools_of(pc.equal(texts, expected_text))
 
 
@@ -276,7 +276,9 @@ def _before_images(
 
 def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     record_type, operation, schema, table = children_of(columns[0])
-    lacks_row = valid_of(record_type) & ~_equal(record_type, "data") & ~_equal(operation, _TRUNCATE)
+    lacks_row = (
+        valid_of(record_type) & ~_is_equal(record_type, "data") & ~_is_equal(operation, _TRUNCATE)
+    )
     return NamedOrigins(schema, table, ~lacks_row)
 
 

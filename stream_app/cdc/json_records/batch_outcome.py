@@ -45,12 +45,12 @@ class ColumnarResult:
     """The results of n records that were parsed in columns.
 
     Attributes:
-        from_images: their rows.
+        image_rows: their rows.
         questions: uint8 [n]; None if no record asks its key.
         drift: unknown and missing columns of all records except suspects.
     """
 
-    from_images: ImageRows
+    image_rows: ImageRows
     questions: KeyQuestions | None
     drift: Mapping[DriftedColumn, Sighting]
 
@@ -195,20 +195,20 @@ class BatchOutcome:
         """
         if result.questions is not None:
             self._note_questions(message_indices, result.questions)
-        self._note_tables(result.from_images.tables, message_indices)
+        self._note_tables(result.image_rows.tables, message_indices)
         self._note_drift(result.drift, message_indices)
         self._note_drift(
             {
                 (DriftKind.CUT, name): Sighting(int(is_cut.sum()), int(is_cut.argmax()))
-                for name, is_cut in result.from_images.cut_records.items()
+                for name, is_cut in result.image_rows.cut_records.items()
                 if is_cut.any()
             },
             message_indices,
         )
         self.change_batches.append(
             ChangeBatch(
-                rows=result.from_images.rows,
-                message_indices=message_indices[result.from_images.record_indices],
+                rows=result.image_rows.rows,
+                message_indices=message_indices[result.image_rows.record_indices],
             )
         )
 
@@ -271,9 +271,9 @@ class BatchOutcome:
         message_indices: npt.NDArray[np.integer[Any]],
     ) -> None:
         for column, sighting in columns.items():
-            first = int(message_indices[sighting.first_index])
-            earlier = self.drift.get(column, Sighting(0, first))
-            self.drift[column] = earlier.plus(Sighting(sighting.record_count, first))
+            first_index = int(message_indices[sighting.first_index])
+            earlier_sighting = self.drift.get(column, Sighting(0, first_index))
+            self.drift[column] = earlier_sighting.plus(Sighting(sighting.record_count, first_index))
 
     def _note_questions(self, message_indices: Int32s, questions: KeyQuestions) -> None:
         if questions.any():

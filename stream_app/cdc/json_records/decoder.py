@@ -169,7 +169,7 @@ class ShapeDecoder(Generic[GroupT]):
             self.outcome.add_columnar(
                 fast_part.result, placed_values.message_indices[fast_part.indices]
             )
-            is_suspect[fast_part.indices[fast_part.result.from_images.is_suspect]] = True
+            is_suspect[fast_part.indices[fast_part.result.image_rows.is_suspect]] = True
             is_undecoded[fast_part.indices] = False
         if is_undecoded.any():
             is_suspect[is_undecoded] = self._decode_remaining(
@@ -218,7 +218,7 @@ class ShapeDecoder(Generic[GroupT]):
             result = self.value_decoder.decode_whole(part, shape)
             if result is None:
                 return False
-            is_suspect[indices[result.from_images.is_suspect]] = True
+            is_suspect[indices[result.image_rows.is_suspect]] = True
             self.outcome.add_columnar(result, part.message_indices)
             return True
 

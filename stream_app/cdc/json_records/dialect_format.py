@@ -263,13 +263,13 @@ def _rows_of_messages(image_rows: ImageRows, parsed_records: ParsedRecords) -> I
             for name, record_index in wanted_records.items()
         },
         cut_records={
-            name: _mask_of_messages(is_cut, message_indices, is_suspect)
+            name: _message_mask(is_cut, message_indices, is_suspect)
             for name, is_cut in image_rows.cut_records.items()
         },
     )
 
 
-def _mask_of_messages(is_cut: Bools, message_indices: Int64s, is_suspect: Bools) -> Bools:
+def _message_mask(is_cut: Bools, message_indices: Int64s, is_suspect: Bools) -> Bools:
     has_record = np.zeros(len(is_suspect), np.bool_)
     has_record[message_indices[is_cut]] = True
     return has_record & ~is_suspect

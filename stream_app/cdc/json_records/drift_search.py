@@ -134,10 +134,10 @@ def drift_in(
         != read_drift(int(rows_by_group[int(groups[message_index])][0]))[0]
     }
     for group, rows in rows_by_group.items():
-        first, last = int(rows[0]), int(rows[-1])
-        drift, is_countable = read_drift(first)
-        if group not in mixed_groups and is_countable and drift == read_drift(last)[0]:
-            add_sighting(sightings, drift, Sighting(len(rows), first))
+        first_row, last_row = int(rows[0]), int(rows[-1])
+        drift, is_countable = read_drift(first_row)
+        if group not in mixed_groups and is_countable and drift == read_drift(last_row)[0]:
+            add_sighting(sightings, drift, Sighting(len(rows), first_row))
             continue
         for message_index in rows.tolist():
             add_sighting(sightings, read_drift(message_index)[0], Sighting(1, message_index))
@@ -158,11 +158,11 @@ def drift_by_hashes(
     """
     sightings: dict[DriftedColumn, Sighting] = {}
     groups = [
-        (int(rows[first]), int(count))
+        (int(rows[first_index]), int(count))
         for rows in _rows_by_group(
             searched_records.classes.astype(np.int64), searched_records.classes
         ).values()
-        for first, count in zip(*_firsts_and_counts(drift_hashes[rows]), strict=True)
+        for first_index, count in zip(*_firsts_and_counts(drift_hashes[rows]), strict=True)
     ]
     if len(groups) > _GROUPS_MAX:  # such as of images that lack other columns each
         return drift_in(searched_records, columns=columns, images_of=images_of)
@@ -191,10 +191,10 @@ def _has_expected_names(named_parts: pa.Array, classes: Classes, inner_names: In
     expected_end_count = int(inner_names[classes != NO_CLASS].sum())
     escaped_end_count = 0
     for class_number in np.flatnonzero(counts[1:]) + 1:
-        first = int(np.argmax(classes == class_number))
-        value = named_parts[first].as_py()
+        first_index = int(np.argmax(classes == class_number))
+        value = named_parts[first_index].as_py()
         expected_end_count += int(counts[class_number]) * (
-            value.count(_NAME_END) - int(inner_names[first])
+            value.count(_NAME_END) - int(inner_names[first_index])
         )
         escaped_end_count += int(counts[class_number]) * value.count(_ESCAPED_END)
     data, _ = own_bytes(named_parts)
@@ -258,7 +258,7 @@ def first_and_last_nulls(images: Sequence[pa.Array], image_indices: Int64s) -> s
         if column.null_count == 0:
             continue
         is_null = is_searched & ~valid_of(column)[image_indices]
-        first = int(np.argmax(is_null))
-        if is_null[first]:
-            rows |= {first, len(is_null) - 1 - int(np.argmax(is_null[::-1]))}
+        first_row = int(np.argmax(is_null))
+        if is_null[first_row]:
+            rows |= {first_row, len(is_null) - 1 - int(np.argmax(is_null[::-1]))}
     return rows

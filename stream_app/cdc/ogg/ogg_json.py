@@ -156,7 +156,7 @@ class OggDialect(dialect.Dialect):
         if not omits_value.any():
             return after_columns, is_unclear
         if messages.nulls is not None:  # where both images lack a column, others are compared
-            omits_value &= _omitted_by_both(before_columns, after_columns, messages.nulls)
+            omits_value &= _is_omitted_by_both(before_columns, after_columns, messages.nulls)
 
         def after_of(document: Any, message_index: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
             before, after = document["before"], document["after"]
@@ -214,7 +214,7 @@ class OggDialect(dialect.Dialect):
         return dialect.Change((record,), name)
 
 
-def _omitted_by_both(
+def _is_omitted_by_both(
     before_columns: Sequence[pa.Array],
     after_columns: Sequence[pa.Array],
     nulls: Mapping[str, Sequence[Int64s]],

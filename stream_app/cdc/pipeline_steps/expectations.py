@@ -97,7 +97,7 @@ def _apply_action(
                 messages, dict.fromkeys(broken_messages.tolist(), reason)
             )
         case ExpectationAction.DROP:
-            changes = decoded_batch.changes.where(~_with_before_images(decoded_batch, is_broken))
+            changes = decoded_batch.changes.where(~_broken_change_mask(decoded_batch, is_broken))
             emptied_count = len(np.unique(message_indices)) - len(
                 np.unique(changes.message_indices)
             )
@@ -107,7 +107,7 @@ def _apply_action(
             return decoded_batch
 
 
-def _with_before_images(decoded_batch: DecodedBatch, is_broken: Bools) -> Bools:
+def _broken_change_mask(decoded_batch: DecodedBatch, is_broken: Bools) -> Bools:
     """Return the mask of the broken rows, and of the -U row directly before each of them."""
     kinds = decoded_batch.changes.rows.column(ROW_KIND).to_numpy()
     rows_and_before = is_broken.copy()

@@ -302,7 +302,7 @@ class RegisteredRowDecoder:
             for part in plan.parts
         ]
         value_cursor = part_values[0][1]
-        is_intact = ~np.logical_or.reduce([cursor.broken() for _, cursor, _ in part_values])
+        is_intact = ~np.logical_or.reduce([cursor.is_broken() for _, cursor, _ in part_values])
         sources = {
             name: (cursor, fields[name])
             for part, cursor, fields in part_values

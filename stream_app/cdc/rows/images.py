@@ -24,14 +24,14 @@ from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.columns.time_columns import CastResult, cut_digits
+from stream_app.cdc.columns.time_columns import CastResult, has_cut_digits
 from stream_app.cdc.rows.row_assembly import (
     Ops,
     RowPlan,
+    changes_key,
     fill_invented,
     forget_invented,
     is_identity,
-    key_changes,
     omitted_in_rows,
     plan_rows,
     with_unchanged,
@@ -173,7 +173,7 @@ def rows_of_images(
     has_before, has_after = images.has_before, images.has_after
     wants_update_before: Bools | bool = rules.keeps_update_before
     if not wants_update_before and bool((has_before & has_after).any()):
-        wants_update_before = key_changes(
+        wants_update_before = changes_key(
             readings, images.columns, images.before_indices, images.after_indices
         )
     plan = plan_rows(images.ops, has_before, has_after, wants_update_before)  # step 1
@@ -193,7 +193,7 @@ def rows_of_images(
         columns.append(values)
         if has_failed is not None:
             is_suspect[plan.record_indices[has_failed]] = True
-        loses_digits = cut_digits(reading, json_kind, wire_values) if finds_cuts else None
+        loses_digits = has_cut_digits(reading, json_kind, wire_values) if finds_cuts else None
         if loses_digits is not None:
             cut_records[reading.name] = np.zeros(len(is_suspect), np.bool_)
             cut_records[reading.name][plan.record_indices[loses_digits]] = True

@@ -20,14 +20,14 @@ from stream_app.cdc.column_drift import CUT_VALUES, DriftReaction
 from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
-from stream_app.cdc.columns.time_columns import cut_digits, may_cut
+from stream_app.cdc.columns.time_columns import has_cut_digits, may_cut
 from stream_app.cdc.columns.wire_values import group_cells_by_kind
 from stream_app.cdc.rows.images import RowRules
 from stream_app.cdc.rows.row_assembly import (
     RowPlan,
+    changes_key,
     fill_invented,
     forget_invented,
-    key_changes,
     omitted_in_rows,
     plan_rows,
     with_unchanged,
@@ -100,7 +100,7 @@ def rows_of_records(
     has_after = np.array([image is not None for image in afters], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
     record_indices = np.arange(len(records))
-    wants_update_before: Any = rules.keeps_update_before or key_changes(
+    wants_update_before: Any = rules.keeps_update_before or changes_key(
         readings,
         [
             pa.concat_arrays([before_column.values, after_column.values])
@@ -203,7 +203,7 @@ def _cut_rows(
 ) -> list[int]:
     if rules.cut_reaction is DriftReaction.IGNORE or not may_cut(reading):
         return []
-    is_cut = cut_digits(reading, json_kind, pa.array(wire_values, reading.wire_type(json_kind)))
+    is_cut = has_cut_digits(reading, json_kind, pa.array(wire_values, reading.wire_type(json_kind)))
     return [] if is_cut is None else [int(row_index) for row_index in np.flatnonzero(is_cut)]
 
 

@@ -162,7 +162,7 @@ def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa
     )
 
 
-def key_changes(
+def changes_key(
     readings: Sequence[ColumnReading],
     columns: Sequence[pa.Array],
     before_indices: Int64s,
@@ -183,13 +183,13 @@ def key_changes(
     for reading, column in zip(readings, columns, strict=True):
         if reading.is_key:
             before, after = column.take(old_indices), column.take(new_indices)
-            has_changed[updates] |= _differ(before, after)
+            has_changed[updates] |= _differs(before, after)
             if reading.is_nullable_key:
                 has_changed[updates] |= valid_of(before) != valid_of(after)
     return has_changed
 
 
-def _differ(before: pa.Array, after: pa.Array) -> Bools:
+def _differs(before: pa.Array, after: pa.Array) -> Bools:
     """Return the mask of rows whose two columns differ, both not null."""
     if not pa.types.is_struct(before.type):
         return bools_of(pc.not_equal(before, after))

@@ -102,10 +102,10 @@ def connect_type(
         semantic: the schema's name, such as ``io.debezium.time.Date``; empty without one.
         connector: the name of Debezium's connector; empty if unknown.
     """
-    nearest = _nearest_type(literal, semantic, parameters, connector, options)
+    nearest_type = _nearest_type(literal, semantic, parameters, connector, options)
     is_of_database = _database_type(parameters, connector, options) is not None
     digits = None if is_of_database else _TIME_DIGITS.get(semantic)
-    return stored_type(nearest, options, digits=digits, sends_text=literal == "string")
+    return stored_type(nearest_type, options, digits=digits, sends_text=literal == "string")
 
 
 def _nearest_type(

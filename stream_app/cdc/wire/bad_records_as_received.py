@@ -21,7 +21,7 @@ def with_received_bytes(bad_records: pa.RecordBatch, messages: pa.RecordBatch) -
     return bad_records_with_reasons(messages, reasons).sort_by(BAD_RECORD_ORDER)
 
 
-def mask_of_bad(messages: pa.RecordBatch, bad_records: pa.RecordBatch) -> Bools:
+def bad_record_mask(messages: pa.RecordBatch, bad_records: pa.RecordBatch) -> Bools:
     """Mark the messages that are among the bad records: bool [n]."""
     is_bad: Bools = np.asarray(pc.is_in(_places(messages), _places(bad_records)))
     return is_bad

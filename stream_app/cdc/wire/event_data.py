@@ -35,7 +35,7 @@ from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.json_message import check_once, load_document
 from stream_app.cdc.message_format import MessageFormat, SourceExtractor, TableVersionSeen
 from stream_app.cdc.source_tables import Origins
-from stream_app.cdc.wire.bad_records_as_received import mask_of_bad, with_received_bytes
+from stream_app.cdc.wire.bad_records_as_received import bad_record_mask, with_received_bytes
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
 
@@ -227,7 +227,7 @@ class EventFormat:
         decoded_batch = self._decode_unwrapped(messages, reads_one_by_one=False)
         if not decoded_batch.bad_records.num_rows:
             return decoded_batch
-        bad_indices = np.flatnonzero(mask_of_bad(messages, decoded_batch.bad_records)).astype(
+        bad_indices = np.flatnonzero(bad_record_mask(messages, decoded_batch.bad_records)).astype(
             np.int32
         )
         single_results = self.decode_one_by_one(messages.take(pa.array(bad_indices)))

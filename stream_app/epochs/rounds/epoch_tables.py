@@ -264,7 +264,7 @@ class StoppingTables(EpochTables):
         return False
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
-        """Wait for compactions while a bucket of the table has too many sorted runs."""
+        """Prepare the table, which waits while a bucket has too many sorted runs."""
         return feed.table_job.prepare_epoch()
 
     def _write_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:

@@ -221,11 +221,11 @@ class RoundCommitter(Generic[MessagesT]):
                 raise result.table_output.failure
             if self._follow_source(result):
                 return None
-            if self._is_overtaken(result, table_job.prepare_epoch()):
+            sequence_number_min = table_job.prepare_epoch()
+            if self._is_overtaken(result, sequence_number_min):
                 return None
-            if (
-                result.table_output.bad_record_batches
-            ):  # counted here: a further round would count again
+            if result.table_output.bad_record_batches:
+                # Counted here: a further round would count again.
                 bad_records = result.table_output.bad_records().sort_by(SOURCE_ORDER)
                 result.quarantine_report = result.feed.quarantine_writer.write(
                     self.decoded_epoch.epoch, bad_records

@@ -186,7 +186,7 @@ class RoundRunner(Generic[MessagesT]):
         if self.read_statements is not None and output.statements.num_rows:
             self.read_statements(output.statements.sort_by(SOURCE_ORDER))
         durations = epoch_seconds(
-            output.slowest,
+            output.slowest_task,
             wait_s=planned_at_s - start_s,
             routing_s=decoded_epoch.routing_s,
             writing_s=self.clock.steady_seconds() - planned_at_s,

@@ -138,7 +138,11 @@ class SchemaEvolution:
     def _warnings_of_new_columns(
         self, rename_rules: RenameRules, renaming: TableRenaming
     ) -> Sequence[JobWarning]:
-        """Return a warning of new columns that no statement of the source explains."""
+        """Return a warning of new columns that no statement of the source explains.
+
+        Raises:
+            AwaitedStatementError: the statement may still come.
+        """
         decision = renaming.decision()
         if not (decision.awaited_columns and rename_rules.reads_statements()):
             return []

@@ -74,7 +74,7 @@ class DecodeCounts:
         bad_record_count: records that are not decoded.
         kind_counts: changes of each `RowKind`, in its order.
         read_s, decode_s: seconds that all tasks together waited for messages, and decoded them.
-        slowest: the longest task before the shuffle, over all of its tables.
+        slowest_task: the longest task before the shuffle, over all of its tables.
         request_counts: requests of the writing tasks to the store; see `fileio.counted_file_io`.
         decoder_error_count: number of bad messages at which the decoder itself failed.
         drift: unknown and missing columns; see `cdc.column_drift`.
@@ -98,7 +98,7 @@ class DecodeCounts:
     kind_counts: tuple[int, ...] = (0,) * len(RowKind)
     read_s: float = field(default=0.0, compare=False)
     decode_s: float = field(default=0.0, compare=False)
-    slowest: TaskSeconds = field(default_factory=TaskSeconds, compare=False)
+    slowest_task: TaskSeconds = field(default_factory=TaskSeconds, compare=False)
     request_counts: Mapping[str, int] = field(default_factory=dict, compare=False)
     ends: Mapping[KafkaPartition, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
@@ -122,7 +122,7 @@ class DecodeCounts:
         return DecodeCounts(
             **sums,
             kind_counts=tuple(map(sum, zip(self.kind_counts, other.kind_counts, strict=True))),
-            slowest=max(self.slowest, other.slowest),
+            slowest_task=max(self.slowest_task, other.slowest_task),
             ends=ends,
             request_counts=Counter(self.request_counts) + Counter(other.request_counts),
             tables={

@@ -241,15 +241,15 @@ class EpochSettings:
         sorts_messages: whether one task sorts the messages of each Kafka partition by offset before
             it decodes them. It is for sources whose tasks do not read ranges of offsets.
         holds_tables: whether a table that fails in a task is held; otherwise the task fails.
-        block_bytes: the most Arrow bytes of rows that a task gathers; a single batch from Spark may
-            be larger.
+        block_bytes_max: the most Arrow bytes of rows that a task gathers; a single batch from Spark
+            may be larger.
     """
 
     task_count: int
     splitter: MessageSplitter = OneTableSplitter()
     sorts_messages: bool = False
     holds_tables: bool = False
-    block_bytes: int = BLOCK_BYTES
+    block_bytes_max: int = BLOCK_BYTES
 
     def with_splitter(self, splitter: MessageSplitter) -> EpochSettings:
         """Return the same settings with another splitter."""

@@ -76,10 +76,12 @@ class EpochOutput:
     statements: pa.Table
 
     @property
-    def slowest(self) -> TaskSeconds:
+    def slowest_task(self) -> TaskSeconds:
         """The task before the shuffle that lasted longest."""
-        slowest = (table_output.counts.slowest for table_output in self.table_outputs.values())
-        return max(slowest, default=TaskSeconds())
+        slowest_tasks = (
+            table_output.counts.slowest_task for table_output in self.table_outputs.values()
+        )
+        return max(slowest_tasks, default=TaskSeconds())
 
 
 BlockWriter = Callable[[EpochPlan], EpochOutput]

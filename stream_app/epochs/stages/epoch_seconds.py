@@ -75,18 +75,18 @@ def epoch_seconds_text(seconds_by_name: Mapping[str, float]) -> str:
 
 
 def epoch_seconds(
-    slowest: TaskSeconds, *, wait_s: float, routing_s: float, writing_s: float
+    slowest_task: TaskSeconds, *, wait_s: float, routing_s: float, writing_s: float
 ) -> EpochSeconds:
     """Return the parts of an epoch before its commits.
 
     Args:
-        slowest: the longest task before the shuffle.
+        slowest_task: the longest task before the shuffle.
         routing_s: seconds of the Spark job of those tasks, if they have a job of their own.
         writing_s: seconds of the Spark job that writes; otherwise it includes those tasks.
     """
-    routed_s = min(max(routing_s, slowest.total_s), routing_s + writing_s)
-    read_s = min(slowest.read_s, routed_s)
-    decode_s = min(slowest.decode_s, routed_s - read_s)
+    routed_s = min(max(routing_s, slowest_task.total_s), routing_s + writing_s)
+    read_s = min(slowest_task.read_s, routed_s)
+    decode_s = min(slowest_task.decode_s, routed_s - read_s)
     return EpochSeconds(
         wait_s=wait_s,
         read_s=read_s,

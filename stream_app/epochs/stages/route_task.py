@@ -91,11 +91,11 @@ class _Router:
         self._start_s = clock.steady_seconds()
         self._read_s = 0.0
         self._gathered_rows: dict[tuple[int, KafkaPartition], _GatheredRows] = {}
-        self._gathered_bytes = 0
-        self._enough_bytes = _WORTHWHILE_BLOCK_BYTES
+        self._gathered_size = 0
+        self._enough_size = _WORTHWHILE_BLOCK_BYTES
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
         self._failed_tables: set[int] = set()
-        self._newcomers_bytes = 0
+        self._newcomers_size = 0
 
     def measure_reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches, and measure how long the task waits for them."""
@@ -127,7 +127,7 @@ class _Router:
             if not self._plan.settings.holds_tables:
                 raise
             yield self._fail_table(table_index, kafka_partition, error)
-        if self._gathered_bytes >= min(self._plan.settings.block_bytes, self._enough_bytes):
+        if self._gathered_size >= min(self._plan.settings.block_bytes_max, self._enough_size):
             yield from self._cut_blocks()
 
     def _drop_truncated(
@@ -146,8 +146,8 @@ class _Router:
         self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> Iterator[Block]:
         """Forward a few messages of tables that the job must still create."""
-        if self._newcomers_bytes < _NEWCOMERS_BYTES:
-            self._newcomers_bytes += messages.nbytes
+        if self._newcomers_size < _NEWCOMERS_BYTES:
+            self._newcomers_size += messages.nbytes
             yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS_INDEX, kafka_partition, messages)
 
     def _fail_table(
@@ -180,8 +180,8 @@ class _Router:
         )
         table_plan = self._plan.table_plans[table_index]
         if gathered_rows is None:
-            needed_bytes = table_plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
-            self._enough_bytes = max(self._enough_bytes, needed_bytes)
+            needed_size = table_plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
+            self._enough_size = max(self._enough_size, needed_size)
         start_s = self._clock.steady_seconds()
         decoded_batch = table_plan.pipeline.decode(messages)
         decode_s = self._clock.steady_seconds() - start_s
@@ -195,7 +195,7 @@ class _Router:
             )
             gathered_rows.rows.append(rows)
             gathered_rows.last_offset = last_offset
-            self._gathered_bytes += rows.nbytes
+            self._gathered_size += rows.nbytes
         if bad_records.num_rows:
             yield _block_of(BlockKind.BAD_RECORDS, table_index, kafka_partition, bad_records)
         counts = replace(
@@ -211,7 +211,7 @@ class _Router:
         task_seconds = TaskSeconds(total_s, self._read_s, decode_s)
         for table_index, table_counts in self._counts.items():
             # Reading serves all tables of the task, so the first table's counts include it.
-            counts = replace(table_counts, read_s=self._read_s, slowest=task_seconds)
+            counts = replace(table_counts, read_s=self._read_s, slowest_task=task_seconds)
             self._read_s = 0.0
             yield Block(
                 table_index=table_index,
@@ -234,8 +234,8 @@ class _Router:
                 if not self._plan.settings.holds_tables:
                     raise
                 yield self._fail_table(table_index, kafka_partition, error)
-        self._gathered_bytes = 0
-        self._enough_bytes = max(self._enough_bytes, block_count * _WORTHWHILE_BLOCK_BYTES)
+        self._gathered_size = 0
+        self._enough_size = max(self._enough_size, block_count * _WORTHWHILE_BLOCK_BYTES)
 
     def _blocks(
         self, table_index: int, kafka_partition: KafkaPartition, gathered_rows: _GatheredRows

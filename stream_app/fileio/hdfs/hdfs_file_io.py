@@ -278,7 +278,7 @@ class _HdfsOutput:
     def __init__(self, path: str, writer: FileWriter) -> None:
         self._path = path
         self._writer = writer
-        self._written_bytes = 0
+        self._written_size = 0
 
     @property
     def closed(self) -> bool:
@@ -290,12 +290,12 @@ class _HdfsOutput:
         if len(data):
             with as_os_errors(self._path), _abandon_on_error(self._writer):
                 self._writer.write(bytes(data))
-        self._written_bytes += len(data)
+        self._written_size += len(data)
         return len(data)
 
     def tell(self) -> int:
         """Return the number of bytes written."""
-        return self._written_bytes
+        return self._written_size
 
     def flush(self) -> None:
         """Do nothing: `close` sends the content."""

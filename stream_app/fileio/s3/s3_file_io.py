@@ -316,19 +316,19 @@ class _S3Output:
     def __init__(self, writer: WritableFile, os_error_of: Callable[[Exception], OSError]) -> None:
         self._writer = writer
         self._os_error_of = os_error_of
-        self._written_bytes = 0
+        self._written_size = 0
         self.closed = False
 
     def write(self, data: bytes | pa.Buffer) -> int:
         """Buffer bytes, and send them when a part is full."""
         with self._errors():
             self._writer.write(memoryview(data).cast("B"))
-        self._written_bytes += len(data)
+        self._written_size += len(data)
         return len(data)
 
     def tell(self) -> int:
         """Return the number of bytes written."""
-        return self._written_bytes
+        return self._written_size
 
     def flush(self) -> None:
         """Do nothing: an object appears as a whole."""

@@ -165,5 +165,5 @@ class _KeyPartChoice:
         )
         if low is None or high is None:
             return True
-        first = bisect_left(self.keys, (low,))
-        return first < len(self.keys) and bool(self.keys[first][0] <= high)
+        first_index = bisect_left(self.keys, (low,))
+        return first_index < len(self.keys) and bool(self.keys[first_index][0] <= high)

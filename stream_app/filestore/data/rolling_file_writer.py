@@ -163,22 +163,22 @@ class RollingFileWriter:
     new_files: NewFiles
     open_file: Callable[[int], OpenDataFile]
     _batches: list[pa.RecordBatch] = field(init=False, default_factory=list)
-    _batch_bytes: int = field(init=False, default=0)
+    _batches_size: int = field(init=False, default=0)
     _current_file: OpenDataFile | None = field(init=False, default=None)
     _finished_files: list[DataFileMeta] = field(init=False, default_factory=list)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        row_group_bytes = self._row_group_bytes
-        if batch.nbytes > 2 * row_group_bytes and batch.num_rows > 1:
+        row_group_size = self._row_group_size
+        if batch.nbytes > 2 * row_group_size and batch.num_rows > 1:
             half = batch.num_rows // 2
             self.write(batch.slice(0, half))
             self.write(batch.slice(half))
             return
         if batch.num_rows:
             self._batches.append(batch)
-            self._batch_bytes += batch.nbytes
-        if self._batch_bytes >= row_group_bytes:
+            self._batches_size += batch.nbytes
+        if self._batches_size >= row_group_size:
             self._flush()
 
     def close(self) -> tuple[DataFileMeta, ...]:
@@ -199,7 +199,7 @@ class RollingFileWriter:
         self._finished_files = []
 
     @property
-    def _row_group_bytes(self) -> int:
+    def _row_group_size(self) -> int:
         schema = self.new_files.schema
         # Arrow takes two to five times the space of Parquet, so half the target size gives files
         # near it. An eighth of the buffer for each of two writers keeps a task near its budget.
@@ -211,7 +211,7 @@ class RollingFileWriter:
         if not self._batches:
             return
         rows = pa.Table.from_batches(self._batches)
-        self._batches, self._batch_bytes = [], 0
+        self._batches, self._batches_size = [], 0
         if self._current_file is None:
             self._current_file = self.open_file(
                 sum(file.row_count for file in self._finished_files)

@@ -51,7 +51,7 @@ def local_copies_folder() -> Path:
     return kept_folder("lookup")
 
 
-def copies_bytes(root: Path) -> int:
+def copies_size(root: Path) -> int:
     """Return the bytes of all tables' copies on this machine."""
     with contextlib.suppress(OSError):  # the folder does not exist
         return sum(copy.size for folder in root.iterdir() for copy in _kept_copies(folder))
@@ -129,7 +129,7 @@ class LookupCopies:
     def create(
         self, file: CopiedFile, rows: Iterable[pa.RecordBatch], hashes_of: HashesOf
     ) -> LookupCopy | None:
-        """Copy a data file; None without space. Another task may make the same copy.
+        """Copy a data file; None if the disk has no room or fails. Another task may copy it too.
 
         Raises:
             CorruptFileError: the rows cannot be read.

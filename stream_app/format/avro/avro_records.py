@@ -137,15 +137,15 @@ def unknown_fields(record: Mapping[str, Any], names: Collection[str]) -> tuple[s
     )
 
 
-def check_known(unknown: Collection[str], where: str) -> None:
+def check_known(unknown_names: Collection[str], where: str) -> None:
     """Refuse to rewrite metadata if that would drop fields of a later Paimon version.
 
     Raises:
-        UnsupportedTableError: `unknown` is not empty.
+        UnsupportedTableError: `unknown_names` is not empty.
     """
-    if unknown:
+    if unknown_names:
         raise UnsupportedTableError(
-            f"metadata has unknown fields: {', '.join(unknown)}; a commit would lose them",
+            f"metadata has unknown fields: {', '.join(unknown_names)}; a commit would lose them",
             where=where,
             fix="write the table with the engine that made it, or with a newer stream_app",
         )

@@ -276,7 +276,9 @@ def _row_ids(files: Sequence[DataFileMeta]) -> tuple[int | None, int | None]:
     first_ids = [file.first_row_id for file in files if file.first_row_id is not None]
     if len(first_ids) < len(files):
         return None, None
-    last_ids = [first + file.row_count - 1 for first, file in zip(first_ids, files, strict=True)]
+    last_ids = [
+        first_id + file.row_count - 1 for first_id, file in zip(first_ids, files, strict=True)
+    ]
     return min(first_ids), max(last_ids)
 
 

@@ -19,7 +19,7 @@ def cast_with_members(values: pa.Array, data_type: pa.DataType) -> pa.Array:
     if not pa.types.is_nested(data_type):
         return values.cast(data_type)
     nullable = values.cast(_with_nulls(data_type))
-    return _without_hidden_nulls(nullable, pa.field("", data_type), _all_false(nullable))
+    return _without_hidden_nulls(nullable, pa.field("", data_type), _false_mask(nullable))
 
 
 def without_hidden_nulls(rows: pa.Table) -> pa.Table:
@@ -71,7 +71,7 @@ def _without_hidden_nulls(
         return pa.StructArray.from_arrays(columns, fields=list(data_type), mask=null_mask)
     if pa.types.is_nested(data_type):
         members = [
-            _without_hidden_nulls(member, member_field, _all_false(member))
+            _without_hidden_nulls(member, member_field, _false_mask(member))
             for member, member_field in zip(
                 _members(values), _member_fields(data_type), strict=True
             )
@@ -83,7 +83,7 @@ def _without_hidden_nulls(
     return values
 
 
-def _all_false(values: pa.Array) -> pa.BooleanArray:
+def _false_mask(values: pa.Array) -> pa.BooleanArray:
     return pa.repeat(pa.scalar(False), len(values))
 
 

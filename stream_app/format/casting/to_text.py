@@ -33,8 +33,8 @@ _Part = str | tuple[Int64s, int]
 def text_to_text(values: pa.Array, _: DataType, target_type: DataType) -> pa.Array:
     """Cut texts at the target length in characters; CHAR is padded with blanks."""
     lengths = pc.utf8_length(values)
-    longest = pc.max(lengths).as_py() or 0
-    if longest > target_type.length:
+    longest_length = pc.max(lengths).as_py() or 0
+    if longest_length > target_type.length:
         values = pc.utf8_slice_codeunits(values, 0, target_type.length)
     if target_type.root is TypeRoot.CHAR:
         values = pc.utf8_rpad(values, target_type.length, " ")
@@ -85,23 +85,27 @@ def _float_texts(values: pa.Array) -> pa.Array:
     """
     doubles = numbers_of(values).astype(np.float64)
     magnitudes = np.abs(doubles)
-    shortest = values.cast(pa.string())
+    shortest_texts = values.cast(pa.string())
     is_imprecise = (magnitudes > 0) & (magnitudes < _PRECISE_MIN[values.type])
     if is_imprecise.any():
         # Of these few numbers Java prints two digits where one suffices.
         two_digits = [f"{double:.1e}" for double in doubles[is_imprecise]]
-        is_one_digit = pc.match_substring_regex(shortest, "^-?[0-9]e")
+        is_one_digit = pc.match_substring_regex(shortest_texts, "^-?[0-9]e")
         corrected_texts = pc.replace_with_mask(
-            shortest, pa.array(is_imprecise), pa.array(two_digits)
+            shortest_texts, pa.array(is_imprecise), pa.array(two_digits)
         )
-        shortest = pc.if_else(is_one_digit, corrected_texts, shortest)
+        shortest_texts = pc.if_else(is_one_digit, corrected_texts, shortest_texts)
     plain = pc.if_else(
-        pc.match_substring(shortest, "."), shortest, pc.binary_join_element_wise(shortest, "0", ".")
+        pc.match_substring(shortest_texts, "."),
+        shortest_texts,
+        pc.binary_join_element_wise(shortest_texts, "0", "."),
     )
     is_plain = (magnitudes >= _PLAIN_FROM) & (magnitudes < _PLAIN_BELOW) | (magnitudes == 0)
-    texts = plain if is_plain.all() else pc.if_else(pa.array(is_plain), plain, _powers(shortest))
+    texts = (
+        plain if is_plain.all() else pc.if_else(pa.array(is_plain), plain, _powers(shortest_texts))
+    )
     for special, name in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
-        texts = pc.if_else(pc.equal(shortest, special), name, texts)
+        texts = pc.if_else(pc.equal(shortest_texts, special), name, texts)
     return texts
 
 

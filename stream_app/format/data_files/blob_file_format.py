@@ -102,12 +102,14 @@ class BlobIndex:
         """Return the records of rows; adjacent records take one request."""
         starts = self.starts[indices]
         ends = starts + sizes
-        firsts = np.flatnonzero(np.append(True, starts[1:] != ends[:-1])[: len(indices)])
+        first_indices = np.flatnonzero(np.append(True, starts[1:] != ends[:-1])[: len(indices)])
         parts = []
         # A loop over gaps between records, each of which is a request.
-        for first, last in zip(firsts, [*firsts[1:] - 1, len(indices) - 1], strict=False):
-            source.seek(int(starts[first]))
-            parts.append(source.read(int(ends[last] - starts[first])))
+        for first_index, last_index in zip(
+            first_indices, [*first_indices[1:] - 1, len(indices) - 1], strict=False
+        ):
+            source.seek(int(starts[first_index]))
+            parts.append(source.read(int(ends[last_index] - starts[first_index])))
         return b"".join(parts)
 
 

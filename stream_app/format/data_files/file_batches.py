@@ -15,15 +15,15 @@ _BATCH_ROWS_MIN = 128
 """The minimum number of rows of a batch, so that wide rows do not make tiny batches."""
 
 
-def batch_row_count(row_bytes: float, batch_rows_max: int) -> int:
+def batch_row_count(row_size: float, batch_rows_max: int) -> int:
     """Return the number of rows of a batch: at most `batch_rows_max`, and about `BATCH_BYTES`."""
-    return max(_BATCH_ROWS_MIN, min(batch_rows_max, int(BATCH_BYTES // max(1, row_bytes))))
+    return max(_BATCH_ROWS_MIN, min(batch_rows_max, int(BATCH_BYTES // max(1, row_size))))
 
 
 def batch_pieces(rows: pa.RecordBatch, batch_rows_max: int) -> Iterator[pa.RecordBatch]:
     """Cut a batch into smaller ones, of `batch_rows_max` rows and about `BATCH_BYTES` at most."""
-    row_bytes = rows.nbytes / max(1, rows.num_rows)
-    step = batch_row_count(row_bytes, batch_rows_max)
+    row_size = rows.nbytes / max(1, rows.num_rows)
+    step = batch_row_count(row_size, batch_rows_max)
     for start in range(0, rows.num_rows, step):
         yield rows.slice(start, step)
 

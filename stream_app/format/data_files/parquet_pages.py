@@ -175,7 +175,7 @@ class PagedGroupReader:
         # Damaged chunk metadata can crash pyarrow's process, so this code parses it first.
         schema = self._file.metadata.schema
         return sum(
-            chunk.decoded_bytes
+            chunk.decoded_size
             for leaf, chunk in enumerate(self._footer.chunks(group))
             if schema.column(leaf).path.partition(".")[0] in names
         )

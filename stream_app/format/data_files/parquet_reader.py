@@ -103,7 +103,7 @@ class _OpenFileReader:
         self._file = file
         self._columns = columns
         self._batch_rows_max = batch_rows_max
-        self._row_bytes = 0.0
+        self._row_size = 0.0
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         self._group_starts = list(accumulate(sizes, initial=0))
 
@@ -144,8 +144,8 @@ class _OpenFileReader:
     def _rows_of_a_batch(self, group: int) -> int:
         metadata = self._file.metadata.row_group(group)
         # Repeated values are small in the file, so the last group's size is a better estimate.
-        row_bytes = max(self._row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
-        return batch_row_count(row_bytes, self._batch_rows_max)
+        row_size = max(self._row_size, metadata.total_byte_size / max(1, metadata.num_rows))
+        return batch_row_count(row_size, self._batch_rows_max)
 
     def _whole_group(self, group: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the batches of a row group, each with the position of its first row."""
@@ -157,7 +157,7 @@ class _OpenFileReader:
             columns=self._columns,
             use_threads=False,
         ):
-            self._row_bytes = batch.nbytes / max(1, batch.num_rows)
+            self._row_size = batch.nbytes / max(1, batch.num_rows)
             yield self._group_starts[group] + row_count, batch.select(self._columns)
             row_count += batch.num_rows
         # pyarrow silently skips a page whose header has another type.

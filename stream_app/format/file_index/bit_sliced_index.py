@@ -70,11 +70,11 @@ class _BitSlicedBuilder:
 def _encode_part(rows: RowNumbers, magnitudes: npt.NDArray[np.int64]) -> list[bytes]:
     if not len(rows):
         return [b"\0"]
-    largest = int(magnitudes.max())
-    slices = BitSlices.of_integers(rows, magnitudes, largest.bit_length())
+    largest_magnitude = int(magnitudes.max())
+    slices = BitSlices.of_integers(rows, magnitudes, largest_magnitude.bit_length())
     return [
         b"\1",
-        _PART.pack(_VERSION, 0, largest),
+        _PART.pack(_VERSION, 0, largest_magnitude),
         bitmap_bytes(slices.existence),
         struct.pack(">i", len(slices.slices)),
         *map(bitmap_bytes, slices.slices),

@@ -88,7 +88,7 @@ class ColumnChunk:
         return not self.fields.keys() & {_FILE_PATH, _CRYPTO, _ENCRYPTED}
 
     @property
-    def decoded_bytes(self) -> int:
+    def decoded_size(self) -> int:
         """The uncompressed size of its pages."""
         return decode_integer(self.metadata[_DECODED_BYTES])
 

@@ -60,8 +60,11 @@ def ranges_of_rows(positions: Int64s, gap: int) -> list[RowRange]:
         return []
     ends = np.flatnonzero(np.diff(positions) > gap + 1)
     starts = positions[np.append(0, ends + 1)].tolist()
-    lasts = positions[np.append(ends, len(positions) - 1)].tolist()
-    return [RowRange(start, last + 1) for start, last in zip(starts, lasts, strict=True)]
+    last_positions = positions[np.append(ends, len(positions) - 1)].tolist()
+    return [
+        RowRange(start, last_position + 1)
+        for start, last_position in zip(starts, last_positions, strict=True)
+    ]
 
 
 def count_of(ranges: Iterable[RowRange]) -> int:

@@ -66,11 +66,11 @@ def raw_struct_and_end(data: bytes, byte_offset: int) -> tuple[RawStruct, int]:
 def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
     """Encode a struct of fields with ascending ids."""
     parts: list[bytes] = []
-    last = 0
+    previous_id = 0
     for field_id, value in fields.items():
-        assert 0 < field_id - last <= 0x0F, "fields are in order and near each other"
-        parts += (bytes([(field_id - last) << 4 | value.type_code]), value.data)
-        last = field_id
+        assert 0 < field_id - previous_id <= 0x0F, "fields are in order and near each other"
+        parts += (bytes([(field_id - previous_id) << 4 | value.type_code]), value.data)
+        previous_id = field_id
     return b"".join((*parts, b"\0"))
 
 

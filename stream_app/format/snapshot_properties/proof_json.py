@@ -20,8 +20,8 @@ def encode_proof(proof: SourceProof) -> str:
     document: dict[str, object] = {
         "source": proof.source, "rows": proof.checksum, "timeMillis": proof.time_ms
     }  # fmt: skip
-    if proof.left_out:
-        document["without"] = list(proof.left_out)
+    if proof.left_out_columns:
+        document["without"] = list(proof.left_out_columns)
     return orjson.dumps(document).decode()
 
 
@@ -37,7 +37,7 @@ def proof_of(snapshot: Snapshot | None) -> SourceProof | None:
             source=document.text("source"),
             checksum=document.text("rows"),
             time_ms=document.integer("timeMillis"),
-            left_out=tuple(map(str, fields.get("without", ()))),
+            left_out_columns=tuple(map(str, fields.get("without", ()))),
         )
     except (ValueError, TypeError, AttributeError, CorruptFileError):
         return None

@@ -174,8 +174,8 @@ class FullCompactionChangelog(BeforeRowLookup):
     def look_up(self, level_window: LevelWindow) -> WindowBefore:
         """Return the rows of the highest level whose keys have newer rows."""
         is_newer = level_window.levels != self.max_level
-        may_change = level_window.keys_with(is_newer)
-        is_old_row = level_window.rows_of_keys(may_change) & ~is_newer
+        may_change = level_window.has_chosen_row(is_newer)
+        is_old_row = level_window.has_chosen_key(may_change) & ~is_newer
         old_rows = rows_at(level_window.window.batch, level_window.order[is_old_row])
         return WindowBefore(level_window.window, old_rows, may_change)
 
@@ -205,7 +205,7 @@ class FirstRowChangelog(BeforeRowLookup):
     def look_up(self, level_window: LevelWindow) -> WindowBefore:
         """Return no rows, because the window omits keys that exist above."""
         batch = level_window.window.batch
-        is_new = ~level_window.keys_with(level_window.levels > 0)
+        is_new = ~level_window.has_chosen_row(level_window.levels > 0)
         new_rows = rows_at(batch, level_window.order[level_window.starts[is_new]])
         is_kept = np.ones(len(is_new), np.bool_)
         if new_rows.num_rows and self.higher_level_lookup.higher_files:
@@ -217,7 +217,7 @@ class FirstRowChangelog(BeforeRowLookup):
             )
             is_kept = ~is_new
             is_kept[absent_keys.column(_KEY_INDEX).to_numpy()] = True
-        window = level_window.select(level_window.rows_of_keys(is_kept))
+        window = level_window.select(level_window.has_chosen_key(is_kept))
         return WindowBefore(window, None, is_new[is_kept])
 
 
@@ -261,7 +261,7 @@ class LookupChangelog(BeforeRowLookup):
         """
         batch, order = level_window.window.batch, level_window.order
         is_new = level_window.levels == 0
-        may_change = level_window.keys_with(is_new)
+        may_change = level_window.has_chosen_row(is_new)
         indices = level_window.lowest_above_0()
         has_old_row = indices >= 0
         old_rows = [rows_at(batch, order[indices[has_old_row & may_change]])]

@@ -158,7 +158,7 @@ class ChangelogRewriter:
         )
         if self.records_unchanged:
             return differences.changelog()
-        is_same = differences.same_values(self.ignored_columns, compares_as_numbers=True)
+        is_same = differences.has_same_values(self.ignored_columns, compares_as_numbers=True)
         return differences.changelog(~is_same)
 
     def _windows(self, sections: Sequence[Section]) -> Iterator[LevelWindow]:

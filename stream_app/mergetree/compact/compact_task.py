@@ -1,7 +1,8 @@
 """Runs a compaction section by section.
 
-It upgrades a large file that overlaps no other file, which changes only metadata. It rewrites all
-other files. `table.compact.keyed.keyed_compaction` calls it on an executor.
+It upgrades a file that overlaps no other file, which changes only metadata. It merges small files
+with their neighbours, and rewrites files that overlap or have rows to drop.
+`table.compact.keyed.keyed_compaction` calls it on an executor.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactTask.java`.
 """
@@ -52,7 +53,7 @@ class CompactTask:
     """One compaction of one bucket.
 
     Attributes:
-        file_size_min: the bytes below which a file without overlaps is rewritten.
+        file_size_min: the bytes below which a file without overlaps is merged with its neighbours.
         must_rewrite: returns whether a file has rows that must be dropped.
     """
 

@@ -148,12 +148,12 @@ def run_count_by_levels(run_sizes: Sequence[RunSize], runs_max: int) -> int:
     C(r + w - 1, w - 1) for the oldest one. The oldest runs that have their size stay.
     """
     level0_count = sum(1 for run in run_sizes if run.level == 0)
-    flush_bytes = sum(run.size for run in run_sizes[:level0_count])
+    flush_size = sum(run.size for run in run_sizes[:level0_count])
     count, size = len(run_sizes), sum(run.size for run in run_sizes)
     while count > level0_count and runs_max > 1:
         oldest_size = run_sizes[count - 1].size
-        flush_count = _oldest_flush_count(size // max(1, flush_bytes), runs_max)
-        if oldest_size * 100 < flush_count * flush_bytes * _FULL_PERCENT:
+        flush_count = _oldest_flush_count(size // max(1, flush_size), runs_max)
+        if oldest_size * 100 < flush_count * flush_size * _FULL_PERCENT:
             break
         count, size, runs_max = count - 1, size - oldest_size, runs_max - 1
     return max(1, count)

@@ -261,9 +261,9 @@ def rows_with_keys(
         may_match = _valid_mask(row_codes)
         pairs = prefixes[may_match] * len(values) + row_codes.drop_null().to_numpy()
         distinct, key_numbers = np.unique(key_numbers * len(values) + codes, return_inverse=True)
-        nearest = np.minimum(np.searchsorted(distinct, pairs), max(len(distinct) - 1, 0))
-        is_match = distinct[nearest] == pairs
-        candidates, prefixes = candidates[may_match][is_match], nearest[is_match]
+        nearest_indices = np.minimum(np.searchsorted(distinct, pairs), max(len(distinct) - 1, 0))
+        is_match = distinct[nearest_indices] == pairs
+        candidates, prefixes = candidates[may_match][is_match], nearest_indices[is_match]
     key_of_number = np.empty(keys.num_rows, np.int64)
     key_of_number[key_numbers] = np.arange(keys.num_rows)
     return key_of_number[prefixes], candidates

@@ -33,7 +33,7 @@ class Deduplicate:
         del merges_single_rows
         if self.ignores_deletes:
             window = without_retracts(window)
-        order, is_last = window.order, window.last_rows(layout)
+        order, is_last = window.order, window.is_last_row(layout)
         if is_last.all():
             return layout.rows_at(window.batch, order)
         return layout.rows_at(

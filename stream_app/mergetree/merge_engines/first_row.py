@@ -34,12 +34,12 @@ class FirstRow:
         """Keep the first row of each key.
 
         Raises:
-            MergeError: a key with several rows has a -U or -D row.
+            MergeError: a key has several rows, and some row of the window is a -U or -D.
         """
         del merges_single_rows
         if self.ignores_deletes:
             window = without_retracts(window)
-        order, is_last = window.order, window.last_rows(layout)
+        order, is_last = window.order, window.is_last_row(layout)
         if is_last.all():
             return layout.rows_at(window.batch, order)
         if not self.ignores_deletes and retract_mask(window.batch).any():

@@ -148,7 +148,7 @@ def key_segments(
     Args:
         merges_single_rows: whether a key's only row is merged too.
     """
-    order, is_last = window.order, window.last_rows(layout)
+    order, is_last = window.order, window.is_last_row(layout)
     if is_last.all() and not (merges_single_rows and len(is_last)):
         return None
     row_indices = np.arange(len(is_last), dtype=np.int64) if order is None else order

@@ -181,7 +181,7 @@ def grouped_changes(
         ignores_deletes=rules.ignores_deletes,
         has_sequence={group: group_ranks > 0 for group, group_ranks in ranks.items()},
         in_sequence={
-            group: _in_sequence(group_ranks, parts, is_counted)
+            group: _is_in_sequence(group_ranks, parts, is_counted)
             for group, group_ranks in ranks.items()
         },
     )
@@ -230,7 +230,7 @@ def _removals(
         parts = _parts(changes, removals)
         is_removal = np.zeros(len(changes.row_indices), np.bool_)
         for group in removing_groups:
-            is_in_sequence = _in_sequence(ranks[group], parts, is_counted)
+            is_in_sequence = _is_in_sequence(ranks[group], parts, is_counted)
             is_removal |= is_delete & (ranks[group] > 0) & is_in_sequence
         is_removal &= changes.indices > np.repeat(removals, changes.lengths)
         if len(removing_groups) == 1:
@@ -250,7 +250,7 @@ def _parts(changes: SegmentChanges, removals: Int64s) -> Int64s:
     return np.cumsum(is_start)
 
 
-def _in_sequence(ranks: Int64s, parts: Int64s, is_counted: Bools) -> Bools:
+def _is_in_sequence(ranks: Int64s, parts: Int64s, is_counted: Bools) -> Bools:
     """Return the mask of ranks that are not below an earlier rank of their part: bool [n].
 
     Args:
@@ -297,7 +297,7 @@ class PartialUpdate:
             sequence_indices = plain.row_at(plain.last_indices(~is_retract))
         values, is_removed = self._values(keys, kinds, _value_names(layout))
         if is_retract.any():
-            is_removed = is_removed | ~plain.segments_with(~is_retract)
+            is_removed = is_removed | ~plain.has_any(~is_retract)
         return keys.batch_of(
             values, sequence_indices=sequence_indices, is_delete=is_removed, layout=layout
         )

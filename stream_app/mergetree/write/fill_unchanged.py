@@ -83,7 +83,7 @@ def restored_windows(
     Args:
         window: a window in the result of `widened_layout` for `layout`.
     """
-    rows, is_last = layout.rows_at(window.batch, window.order), window.last_rows(layout)
+    rows, is_last = layout.rows_at(window.batch, window.order), window.is_last_row(layout)
     if not omits_values(rows):
         yield restored_rows(MergeWindow(rows, None, is_last), layout, find)
         return
@@ -95,10 +95,10 @@ def restored_windows(
         part = MergeWindow(rows.slice(start, end - start), None, is_last[start:end])
         restored_window = restored_rows(part, layout, find)
         yield restored_window
-        row_bytes = restored_window.window.batch.nbytes / max(
+        row_size = restored_window.window.batch.nbytes / max(
             1, restored_window.window.batch.num_rows
         )
-        part_row_count = int(min(max(PART_BYTES / max(row_bytes, 1), _ROWS_MIN), _ROWS_MAX))
+        part_row_count = int(min(max(PART_BYTES / max(row_size, 1), _ROWS_MIN), _ROWS_MAX))
         start = end
 
 
@@ -116,7 +116,7 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: RowFinder) 
         window: a window in the result of `widened_layout` for `layout`.
     """
     rows = layout.rows_at(window.batch, window.order)
-    is_last = window.last_rows(layout)
+    is_last = window.is_last_row(layout)
     filled_rows = rows.select(layout.schema.names)
     reasons: dict[int, str] = {}
     if omits_values(rows):

@@ -33,7 +33,7 @@ from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     batches_of_whole_keys,
     integer_view,
-    last_of_key,
+    is_last_of_key,
     retract_mask,
     rows_at,
     with_sequence_number,
@@ -110,7 +110,7 @@ def history_windows(
     batches = (rows_at(window.batch, window.order) for window in windows)
     names = rule.source_layout.key_names
     for changes in batches_of_whole_keys(batches, names):
-        ends = np.flatnonzero(last_of_key(changes, None, rule.source_layout)) + 1
+        ends = np.flatnonzero(is_last_of_key(changes, None, rule.source_layout)) + 1
         start = 0
         while start < changes.num_rows:
             end = int(ends[np.searchsorted(ends, min(start + PART_ROWS, changes.num_rows))])
@@ -160,7 +160,7 @@ def written_versions(
     )
     differences = batch_differences(layout, before, after)
     written_rows = (
-        differences.changelog(~differences.same_values())
+        differences.changelog(~differences.has_same_values())
         if rule.keeps_old_rows
         else differences.rows(keeps_deletes=True)
     )
@@ -178,7 +178,7 @@ def _affected_rows(
     For each key these are the last version before its first change, and all later versions.
     """
     names, start = list(rule.source_layout.key_names), rule.history_columns.valid_from
-    ends = np.flatnonzero(last_of_key(changes, None, rule.source_layout))
+    ends = np.flatnonzero(is_last_of_key(changes, None, rule.source_layout))
     first_indices = np.concatenate(([0], ends[:-1] + 1))
     keys = rows_at(changes.select(names), first_indices)
     first_changes = _integers(changes.column(start))[first_indices]
@@ -285,11 +285,11 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
         rows: values and deletes in order of key, start and age.
     """
     columns = rule.history_columns
-    is_newest = last_of_key(rows, None, rule.layout)
+    is_newest = is_last_of_key(rows, None, rule.layout)
     states = rows_at(rows, np.flatnonzero(is_newest))
     is_value = ~retract_mask(states)
     has_predecessor = np.zeros(states.num_rows, np.bool_)
-    has_predecessor[1:] = ~last_of_key(states, None, rule.source_layout)[:-1]
+    has_predecessor[1:] = ~is_last_of_key(states, None, rule.source_layout)[:-1]
     codes = _tracked_codes(states, rule)
     is_continued = has_predecessor & is_value  # whether the state continues the previous version
     is_continued[1:] &= is_value[:-1] & (codes[1:] == codes[:-1])

@@ -155,7 +155,7 @@ class MergeTreeWriter:
 
     def _widen(self, row_schema: pa.Schema) -> None:
         """Accept rows that omit values from now on."""
-        if self.buffer.spilled_bytes:
+        if self.buffer.spilled_size:
             self.flush()
         self.buffer.widen(widened_layout(self.layout, row_schema))
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, valid_of
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import equal_values, retract_mask
+from stream_app.mergetree.key_value_batch import has_equal_values, retract_mask
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.merge.refusal_rules import RefusalRule
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -53,4 +53,4 @@ def _refused_mask(rule: RefusalRule, rows: pa.RecordBatch, key_names: Sequence[s
 
 
 def _equals_next(column: pa.Array) -> Bools:
-    return equal_values(column[:-1], column[1:])
+    return has_equal_values(column[:-1], column[1:])

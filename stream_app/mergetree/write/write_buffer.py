@@ -55,9 +55,9 @@ class SortBufferWriteBuffer:
     spilled_bytes_max: int | None = None
     spill_parent: str | None = None
     _gathered_batches: list[pa.RecordBatch] = field(init=False, default_factory=list)
-    _gathered_bytes: int = field(init=False, default=0)
+    _gathered_size: int = field(init=False, default=0)
     _chunks: list[pa.RecordBatch] = field(init=False, default_factory=list)
-    _chunk_bytes: int = field(init=False, default=0)
+    _chunks_size: int = field(init=False, default=0)
     _spilled_runs: SpilledRuns = field(init=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class SortBufferWriteBuffer:
     def _new_runs(self) -> SpilledRuns:
         return SpilledRuns(
             layout=self.layout,
-            piece_bytes=self._piece_bytes,
+            piece_size=self._piece_size,
             merge=self._merge,
             bytes_max=self.spilled_bytes_max,
             parent=self.spill_parent,
@@ -84,8 +84,8 @@ class SortBufferWriteBuffer:
             with_further_columns(batch, schema) for batch in self._gathered_batches
         ]
         self._chunks = [with_further_columns(batch, schema) for batch in self._chunks]
-        self._gathered_bytes = sum(batch.nbytes for batch in self._gathered_batches)
-        self._chunk_bytes = sum(batch.nbytes for batch in self._chunks)
+        self._gathered_size = sum(batch.nbytes for batch in self._gathered_batches)
+        self._chunks_size = sum(batch.nbytes for batch in self._chunks)
         self._spilled_runs = self._new_runs()
 
     def cut(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -112,10 +112,10 @@ class SortBufferWriteBuffer:
                 f"one record takes {size} bytes, the write buffer has {self.bytes_max}",
                 fix="raise the table option 'write-buffer-size'",
             )
-        if self._gathered_batches and self._gathered_bytes + size > self._chunk_bytes_max:
+        if self._gathered_batches and self._gathered_size + size > self._chunk_bytes_max:
             self._end_chunk()
         self._gathered_batches.append(piece)
-        self._gathered_bytes += size
+        self._gathered_size += size
 
     @property
     def is_empty(self) -> bool:
@@ -125,11 +125,11 @@ class SortBufferWriteBuffer:
     @property
     def is_full(self) -> bool:
         """Whether the buffer must be flushed before the next `put`."""
-        buffered_bytes = self._gathered_bytes + self._chunk_bytes
-        return buffered_bytes >= CHUNKS_HELD_MAX * self._chunk_bytes_max and not self._may_spill()
+        buffered_size = self._gathered_size + self._chunks_size
+        return buffered_size >= CHUNKS_HELD_MAX * self._chunk_bytes_max and not self._may_spill()
 
     @property
-    def spilled_bytes(self) -> int:
+    def spilled_size(self) -> int:
         """Bytes on local disk."""
         return self._spilled_runs.size
 
@@ -149,8 +149,8 @@ class SortBufferWriteBuffer:
 
     def close(self) -> None:
         """Drop all rows and spill files."""
-        self._gathered_batches, self._gathered_bytes = [], 0
-        self._chunks, self._chunk_bytes = [], 0
+        self._gathered_batches, self._gathered_size = [], 0
+        self._chunks, self._chunks_size = [], 0
         self._spilled_runs.close()
 
     @property
@@ -158,25 +158,25 @@ class SortBufferWriteBuffer:
         return max(1, self.bytes_max // CHUNKS_PER_BUFFER)
 
     @property
-    def _piece_bytes(self) -> int:
+    def _piece_size(self) -> int:
         return max(1, self.bytes_max // PIECES_PER_BUFFER)
 
     def _may_spill(self) -> bool:
-        return self.may_spill and self._spilled_runs.has_room(self._chunk_bytes)
+        return self.may_spill and self._spilled_runs.has_room(self._chunks_size)
 
     def _end_chunk(self) -> None:
         chunk = self._sort(self._take_gathered())
         if chunk.nbytes < self._chunk_bytes_max // 2 and self.chunk_merge is not None:
             # If few keys change often, the merged chunks would be many and small.
-            self._gathered_batches, self._gathered_bytes = [chunk], chunk.nbytes
+            self._gathered_batches, self._gathered_size = [chunk], chunk.nbytes
             return
         self._keep_chunk(chunk)
-        if self._chunk_bytes >= CHUNKS_HELD_MAX * self._chunk_bytes_max and self._may_spill():
+        if self._chunks_size >= CHUNKS_HELD_MAX * self._chunk_bytes_max and self._may_spill():
             self._spilled_runs.add(self._chunk_runs())
 
     def _take_gathered(self) -> pa.RecordBatch:
         batches = self._gathered_batches
-        self._gathered_batches, self._gathered_bytes = [], 0
+        self._gathered_batches, self._gathered_size = [], 0
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
     def _sort(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -193,9 +193,9 @@ class SortBufferWriteBuffer:
     def _keep_chunk(self, chunk: pa.RecordBatch) -> None:
         if chunk.num_rows:
             self._chunks.append(chunk)
-            self._chunk_bytes += chunk.nbytes
+            self._chunks_size += chunk.nbytes
 
     def _chunk_runs(self) -> list[Iterator[pa.RecordBatch]]:
         """Return the chunks as sorted runs, and drop the buffer's references to them."""
-        chunks, self._chunks, self._chunk_bytes = self._chunks, [], 0
-        return [cut_between_keys(chunk, self.layout, self._piece_bytes) for chunk in chunks]
+        chunks, self._chunks, self._chunks_size = self._chunks, [], 0
+        return [cut_between_keys(chunk, self.layout, self._piece_size) for chunk in chunks]

@@ -17,13 +17,13 @@ class SourceProof:
         source: the source and its position.
         checksum: the checksum of both sides, as text.
         time_ms: the time at which the comparison ended.
-        left_out: the columns that were not compared, each with the reason.
+        left_out_columns: the columns that were not compared, each with the reason.
     """
 
     source: str
     checksum: str
     time_ms: int
-    left_out: tuple[str, ...] = ()
+    left_out_columns: tuple[str, ...] = ()
 
     @property
     def position(self) -> str:
@@ -34,10 +34,10 @@ class SourceProof:
     @property
     def left_out_text(self) -> str | None:
         """The columns that were not compared, as text; None if all were."""
-        return ", ".join(self.left_out) or None
+        return ", ".join(self.left_out_columns) or None
 
     def text(self, now_ms: int) -> str:
         """Return the proof as text."""
         age = max(0, now_ms - self.time_ms) // 1000
-        columns = f"; without {self.left_out_text}" if self.left_out else ""
+        columns = f"; without {self.left_out_text}" if self.left_out_columns else ""
         return f"equal to {self.source}, {age:,} s ago: {self.checksum}{columns}"

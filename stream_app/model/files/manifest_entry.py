@@ -40,7 +40,7 @@ class ManifestEntry:
 
     Attributes:
         partition: serialized BinaryRow of the partition columns.
-        total_buckets: the table's `bucket` option when the entry was written.
+        total_buckets: the partition's number of buckets when the entry was written.
     """
 
     kind: FileKind

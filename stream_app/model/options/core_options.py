@@ -241,10 +241,12 @@ def check_purpose(
     if not reasons:
         return
     fix = _FIXES[purpose]
-    removable = [key for key, refusal in refusals_by_key if refusal.is_removable] + unknown_keys
-    if len(removable) == len(reasons):
+    removable_keys = [
+        key for key, refusal in refusals_by_key if refusal.is_removable
+    ] + unknown_keys
+    if len(removable_keys) == len(reasons):
         fix += f"; or, if no engine needs it, take it out: stream-app alter {where or 'TABLE'} "
-        fix += " ".join(f"--unset {key}" for key in removable)
+        fix += " ".join(f"--unset {key}" for key in removable_keys)
     raise UnsupportedTableError(f"{purpose.value}{', '.join(reasons)}", where=where, fix=fix)
 
 
@@ -387,7 +389,7 @@ class CoreOptions:
 
     @property
     def write_only_stop_trigger(self) -> int:
-        """``write-only.stop-trigger``, at least the trigger of another job's compaction."""
+        """``write-only.stop-trigger``, and more than the trigger of another job's compaction."""
         configured_value = self[WRITE_ONLY_STOP_TRIGGER]
         if configured_value is None:
             return 10 * self.stop_trigger

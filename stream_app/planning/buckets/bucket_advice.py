@@ -38,12 +38,12 @@ class BucketAdvice:
 
     Attributes:
         is_large: whether buckets are too large; otherwise they are too small.
-        mean_bytes: the average bytes of a bucket.
+        mean_size: the average bytes of a bucket.
         option, value: the option and its value that would give buckets a suitable size.
     """
 
     is_large: bool
-    mean_bytes: int
+    mean_size: int
     option: str
     value: int
 
@@ -71,11 +71,11 @@ def bucket_advice(
         partitions.setdefault(size.partition, []).append(size)
     if not partitions:
         return None
-    total_bytes = sum(size.byte_count for size in sizes)
-    mean_bytes = total_bytes // len(sizes)
+    total_size = sum(size.byte_count for size in sizes)
+    mean_size = total_size // len(sizes)
     partition_buckets_max = max(map(len, partitions.values()))
     is_large = max(size.byte_count for size in sizes) > _BYTES_MAX
-    if not is_large and (partition_buckets_max == 1 or mean_bytes >= _BYTES_MIN):
+    if not is_large and (partition_buckets_max == 1 or mean_size >= _BYTES_MIN):
         return None
     if bucket_count > 0:
         partition_bytes_max = max(
@@ -92,7 +92,7 @@ def bucket_advice(
         row_count = max(sum(size.row_count for size in sizes), 1)
         option = "dynamic-bucket.target-row-num"
         current_value = target_row_count
-        new_value = max(_two_digits(FAIR_BYTES * row_count // max(total_bytes, 1)), _TARGET_MIN)
+        new_value = max(_two_digits(FAIR_BYTES * row_count // max(total_size, 1)), _TARGET_MIN)
     # More buckets, or fewer keys per bucket, make buckets smaller, but do not remove a skew.
     shrinks = new_value > current_value if option == "bucket" else new_value < current_value
     grows = (
@@ -102,7 +102,7 @@ def bucket_advice(
     )
     if not (shrinks if is_large else grows):
         return None
-    return BucketAdvice(is_large=is_large, mean_bytes=mean_bytes, option=option, value=new_value)
+    return BucketAdvice(is_large=is_large, mean_size=mean_size, option=option, value=new_value)
 
 
 def _two_digits(count: int) -> int:

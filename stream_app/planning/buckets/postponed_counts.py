@@ -22,14 +22,14 @@ class FirstBucketRules:
 
     Attributes:
         default: the number of buckets; None: a target decides.
-        target_row_count: the target rows of a bucket; None: `target_bytes` decides.
-        target_bytes: the target bytes of a bucket.
+        target_row_count: the target rows of a bucket; None: `target_size` decides.
+        target_size: the target bytes of a bucket.
         buckets_max: the maximum number of buckets that a batch derives from its rows.
     """
 
     default: int | None
     target_row_count: int | None
-    target_bytes: int
+    target_size: int
     buckets_max: int
 
     @classmethod
@@ -38,7 +38,7 @@ class FirstBucketRules:
         return cls(
             default=options[POSTPONE_DEFAULT_BUCKET_NUM],
             target_row_count=options[POSTPONE_TARGET_ROW_NUM_PER_BUCKET],
-            target_bytes=options[POSTPONE_TARGET_SIZE_PER_BUCKET],
+            target_size=options[POSTPONE_TARGET_SIZE_PER_BUCKET],
             buckets_max=options[POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM],
         )
 
@@ -49,7 +49,7 @@ def first_bucket_count(row_count: int, size: int, rules: FirstBucketRules) -> in
         return rules.default
     if rules.target_row_count is not None:
         return max(1, -(-row_count // rules.target_row_count))
-    return max(1, -(-size // rules.target_bytes))
+    return max(1, -(-size // rules.target_size))
 
 
 def batch_bucket_count(row_count: int, size: int, rules: FirstBucketRules) -> int:

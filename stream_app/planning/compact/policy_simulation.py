@@ -33,16 +33,16 @@ class SimulatedCost:
     compactions: float
 
 
-def merged_size(written_size: float, key_bytes: float | None) -> int:
+def merged_size(written_size: float, keys_size: float | None) -> int:
     """Return the bytes of changes after a merge to one row for each key.
 
     Args:
         written_size: the bytes of changes, of randomly chosen keys.
-        key_bytes: the bytes of the rows of all keys; None if each change has a new key.
+        keys_size: the bytes of the rows of all keys; None if each change has a new key.
     """
-    if key_bytes is None:
+    if keys_size is None:
         return math.ceil(written_size)
-    return math.ceil(-key_bytes * math.expm1(-written_size / key_bytes))
+    return math.ceil(-keys_size * math.expm1(-written_size / keys_size))
 
 
 def simulate(

@@ -131,7 +131,9 @@ class _NameSearch:
         self._can_alias = can_alias
         self._names = {name.lower(): name for name in schema.fields.names}
         self._aliases = renamed_columns(schema)
-        self._present = {name.lower() for renames in table_renames for name in renames.present}
+        self._present_names = {
+            name.lower() for renames in table_renames for name in renames.present
+        }
         pairs = [pair for renames in table_renames for pair in renames.pairs]
         self._old_names = {pair.new_name.lower(): pair.old_name.lower() for pair in pairs}
         self._new_names = {pair.old_name.lower(): pair.new_name.lower() for pair in pairs}
@@ -152,7 +154,7 @@ class _NameSearch:
                     return problem
                 self._rename(old_name, name)
                 renames.append(Renaming(old_name, name))
-            elif name.lower() not in self._present:
+            elif name.lower() not in self._present_names:
                 awaited_columns.append(name)
         return RenameDecision(
             renames=tuple(renames),
@@ -173,7 +175,7 @@ class _NameSearch:
 
     def _later_name(self, name: str) -> str | None:
         """Return the table's column that formerly had this name in the source; None without one."""
-        if name.lower() in self._present:
+        if name.lower() in self._present_names:
             return None
         return self._last_name(name, self._new_names)
 
@@ -196,7 +198,7 @@ class _NameSearch:
     def _unclear_names(self) -> RenameDecision | None:
         """Return names that other columns have got."""
         for old_name, new_name in self._aliases.items():
-            if old_name.lower() in self._present and self._new_names.get(old_name.lower()):
+            if old_name.lower() in self._present_names and self._new_names.get(old_name.lower()):
                 return RenameDecision(
                     problem=f"the source has renamed column {old_name!r}, which is {new_name!r} "
                     f"here, and has a new column {old_name!r}",
@@ -221,7 +223,7 @@ class _NameSearch:
             reason = "and sync.renames is 'hold'"
         elif old_name in (*self._schema.primary_keys, *self._schema.partition_keys):
             reason = "and it is a column of the key, whose earlier rows may still come"
-        elif old_name.lower() in self._present:
+        elif old_name.lower() in self._present_names:
             reason = f"and has a new column {old_name!r}"
         elif not self._can_alias:
             reason = "and missing-columns is neither 'warn' nor 'ignore'"

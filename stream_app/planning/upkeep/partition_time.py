@@ -207,4 +207,4 @@ def batches_to_drop(
 ) -> list[list[DatedPartition]]:
     """Return one batch of partitions for each commit; without a size, a single batch."""
     size = batch_size or max(len(partitions), 1)
-    return [partitions[first : first + size] for first in range(0, len(partitions), size)]
+    return [partitions[start : start + size] for start in range(0, len(partitions), size)]

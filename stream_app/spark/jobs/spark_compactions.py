@@ -103,12 +103,14 @@ class SparkCompactionQueue:
 
     Args:
         parallelism: the value of `at_once`, or None for half the number of Spark's cores.
-        driver_bytes: the maximum bytes of a compaction on the driver; 0: none runs there.
+        driver_bytes_max: the maximum bytes of a compaction on the driver; 0: none runs there.
     """
 
-    def __init__(self, spark: SparkSession, parallelism: int | None, driver_bytes: int = 0) -> None:
+    def __init__(
+        self, spark: SparkSession, parallelism: int | None, driver_bytes_max: int = 0
+    ) -> None:
         self._context = spark.sparkContext
-        self._driver_bytes = driver_bytes
+        self._driver_bytes_max = driver_bytes_max
         self.at_once = parallelism or max(1, self._context.defaultParallelism // 2)
         self._heap: list[_QueuedRequest] = []
         self._request_numbers = itertools.count()
@@ -157,7 +159,7 @@ class SparkCompactionQueue:
             compactions = [queued_request.compaction for queued_request in queued_requests]
             runs_on_driver = (
                 len(compactions) <= _DRIVER_MAX
-                and _bytes_to_read(compactions) <= self._driver_bytes
+                and _bytes_to_read(compactions) <= self._driver_bytes_max
             )
             if (
                 len(queued_requests) > 1

@@ -123,9 +123,9 @@ def _prefix_end(prefix: str) -> str | None:
     stem = prefix.rstrip(chr(_LAST_CHARACTER))
     if not stem:
         return None
-    following = ord(stem[-1]) + 1
-    first, end = _SURROGATES
-    return stem[:-1] + chr(end if following == first else following)
+    next_code = ord(stem[-1]) + 1
+    first_surrogate, surrogates_end = _SURROGATES
+    return stem[:-1] + chr(surrogates_end if next_code == first_surrogate else next_code)
 
 
 def _exact_value(value: Any, data_type: DataType) -> object | None:

@@ -325,8 +325,12 @@ class TopicStream:
             newest_offsets=newest_offsets,
         )
         with self._lock:
-            last = self._new_progress[-1] if self._new_progress else None
-            if last is not None and last.epoch == epoch and not last.message_count:
+            last_progress = self._new_progress[-1] if self._new_progress else None
+            if (
+                last_progress is not None
+                and last_progress.epoch == epoch
+                and not last_progress.message_count
+            ):
                 self._new_progress.pop()  # between epochs the newest is enough
             self._new_progress.append(progress)
 

@@ -13,7 +13,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def record_proof(
-    table: FileStoreTable, source_text: str, checksum: str, left_out: Sequence[str] = ()
+    table: FileStoreTable, source_text: str, checksum: str, left_out_columns: Sequence[str] = ()
 ) -> Snapshot:
     """Publish an ANALYZE snapshot with a proof of this moment; later snapshots copy the proof.
 
@@ -21,14 +21,17 @@ def record_proof(
         table: a table of `require_writable`.
         source_text: the source and its position.
         checksum: the checksum of both sides, as text.
-        left_out: the columns that were not compared, each with the reason.
+        left_out_columns: the columns that were not compared, each with the reason.
 
     Raises:
         CommitError: other writers won every race; nothing has changed.
     """
     now_ms = table.clock.now_ms()
     proof = SourceProof(
-        source=source_text, checksum=checksum, time_ms=now_ms, left_out=tuple(left_out)
+        source=source_text,
+        checksum=checksum,
+        time_ms=now_ms,
+        left_out_columns=tuple(left_out_columns),
     )
     properties = {PROOF_PROPERTY: encode_proof(proof)}
     return batch_commit(table).commit_analysis(replace(ANALYSIS, properties=properties))

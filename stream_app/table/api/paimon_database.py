@@ -181,7 +181,10 @@ def is_kept(snapshot: DatabaseSnapshot, earliest_ids: Mapping[str, int | None]) 
     bounds = (
         (earliest_ids.get(name), version.snapshot) for name, version in snapshot.tables.items()
     )
-    return all(first is not None and first <= snapshot_id for first, snapshot_id in bounds)
+    return all(
+        earliest_id is not None and earliest_id <= snapshot_id
+        for earliest_id, snapshot_id in bounds
+    )
 
 
 def open_database(

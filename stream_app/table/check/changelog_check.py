@@ -74,13 +74,13 @@ class ChangelogCheck:
     """A comparison of a changelog replay's rows with those of the latest snapshot.
 
     Attributes:
-        left_out: texts about rows that could not be compared, with the reason. They grow while the
-            caller iterates over `findings`.
+        uncompared_rows: texts about rows that could not be compared, with the reason. They grow
+            while the caller iterates over `findings`.
     """
 
     changelog_replay: ChangelogReplay
     progress: Progress
-    left_out: set[str] = field(default_factory=set)
+    uncompared_rows: set[str] = field(default_factory=set)
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each bucket that differs.
@@ -139,10 +139,10 @@ class ChangelogCheck:
     def _may_forget_deletes(self, bucket_replay: BucketReplay) -> bool:
         """Return whether a correct table may have rows that a replay of its changes lacks."""
         if self.changelog_replay.may_forget_deletes:
-            self.left_out.add(FORGOTTEN_DELETES)
+            self.uncompared_rows.add(FORGOTTEN_DELETES)
             return True
         if self.changelog_replay.is_by_sequence_number and bucket_replay.numbers_go_back:
-            self.left_out.add(NUMBERS_GO_BACK)
+            self.uncompared_rows.add(NUMBERS_GO_BACK)
             return True
         return False
 

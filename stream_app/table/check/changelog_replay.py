@@ -54,9 +54,11 @@ class ReplayRange:
     last_id: int
 
     def __str__(self) -> str:
-        first = self.base_id + 1
+        first_id = self.base_id + 1
         range_text = (
-            f"snapshots {first} to {self.last_id}" if first < self.last_id else f"snapshot {first}"
+            f"snapshots {first_id} to {self.last_id}"
+            if first_id < self.last_id
+            else f"snapshot {first_id}"
         )
         base_text = (
             ""

@@ -20,7 +20,7 @@ from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
-from stream_app.mergetree.key_value_batch import key_order_violations, retract_mask
+from stream_app.mergetree.key_value_batch import breaks_key_order, retract_mask
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.joined_files import holds_blobs
 from stream_app.model.files.manifest_entry import ManifestEntry
@@ -156,7 +156,7 @@ class FileMeasurement:
             low, high = min(low, self.sequence_range[0]), max(high, self.sequence_range[1])
         self.sequence_range = (low, high)
         joined_rows = batch if self.last_row is None else pa.concat_batches([self.last_row, batch])
-        is_out_of_order = key_order_violations(
+        is_out_of_order = breaks_key_order(
             joined_rows, layout.key_names, accepts_same=self.keys_repeat
         )
         self.unordered_row_count += int(np.count_nonzero(is_out_of_order))

@@ -239,7 +239,7 @@ class DoubledKeySearch:
                 for run in section
             )
             for window in merge_windows([*runs], layout):
-                is_last = window.last_rows(layout)
+                is_last = window.is_last_row(layout)
                 if (extra_rows := len(is_last) - int(is_last.sum())) == 0:
                     continue
                 if not count:

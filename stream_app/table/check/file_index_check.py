@@ -23,13 +23,13 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def file_index_findings(
-    table: FileStoreTable, snapshot: Snapshot, left_out: list[str]
+    table: FileStoreTable, snapshot: Snapshot, unchecked_parts: list[str]
 ) -> Iterator[Finding]:
     """Yield a finding for each unreadable index.
 
     Args:
-        left_out: a list to which the check adds a text for each column that has indexes of an
-            unknown kind.
+        unchecked_parts: a list to which the check adds a text for each column that has indexes of
+            an unknown kind.
     """
     unknown_kinds: Counter[tuple[str, str]] = Counter()
     for entry in FileStoreScan(table).live(snapshot):
@@ -50,7 +50,7 @@ def file_index_findings(
                     (column, kind) for kind in by_kind.keys() - FILE_INDEX_KINDS.keys()
                 )
     for (column, kind), count in sorted(unknown_kinds.items()):
-        left_out.append(
+        unchecked_parts.append(
             f"{count} file indexes of column {column!r}, of the kind {kind!r}, which stream_app "
             f"does not support: reads do without them. Index the column by "
             f"{' or '.join(FILE_INDEX_KINDS)}"

@@ -8,12 +8,14 @@ from stream_app.errors import StreamAppError
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.reader_lag import LAG_FIX, reader_lag
+from stream_app.table.storage_errors import storage_errors
 
 
 def iceberg_findings(table: FileStoreTable) -> Iterator[Finding]:
     """Yield a finding if Iceberg's readers lag behind, or if their catalog does not answer."""
     try:
-        lag = reader_lag(table)
+        with storage_errors(table.location):
+            lag = reader_lag(table)
     except StreamAppError as error:
         yield Finding(
             kind=FindingKind.ICEBERG,

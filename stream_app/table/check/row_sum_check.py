@@ -13,11 +13,11 @@ from stream_app.table.versions.base_sum_record import base_sum_record
 from stream_app.table.versions.waiting_row_count import latest_snapshot_at_rest
 
 
-def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Finding]:
+def row_sum_findings(table: FileStoreTable, unchecked_parts: list[str]) -> Iterator[Finding]:
     """Yield a finding if the latest version without waiting rows has a wrong checksum.
 
     Args:
-        left_out: a list to which the check adds the reason if there was nothing to compare.
+        unchecked_parts: a list to which the check adds the reason if there was nothing to compare.
 
     Raises:
         UnsupportedTableError, CorruptFileError: the rows cannot be read.
@@ -27,11 +27,11 @@ def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Fin
         return
     snapshot = latest_snapshot_at_rest(table)
     if reason or snapshot is None:
-        left_out.append(f"checksum of the rows: {reason or 'rows of every version wait'}")
+        unchecked_parts.append(f"checksum of the rows: {reason or 'rows of every version wait'}")
         return
     record = base_sum_record(table, snapshot)
     if not record.is_whole:
-        left_out.append(
+        unchecked_parts.append(
             f"checksum of the rows: unknown, because it counts from snapshot {record.origin_id} "
             "(stream-app analyze TABLE --checksum makes it known)"
         )

@@ -66,8 +66,8 @@ class CheckReport:
         branch_count: the number of checked branches.
         file_count, row_count: the numbers of data and changelog files that were read, and of their
             rows.
-        replayed: which changes were replayed.
-        left_out: parts that could not be checked, with the reason.
+        replayed_changes: which changes were replayed.
+        unchecked_parts: parts that could not be checked, with the reason.
         unread_files: files of a format that stream_app cannot read, with the reason.
         damaged_versions: versions that cannot be read completely; empty if all can.
         fix: the next step to repair all damage.
@@ -77,8 +77,8 @@ class CheckReport:
     branch_count: int = 0
     file_count: int = 0
     row_count: int = 0
-    replayed: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    replayed_changes: list[str] = field(default_factory=list)
+    unchecked_parts: list[str] = field(default_factory=list)
     unread_files: list[str] = field(default_factory=list)
     damaged_versions: str = ""
     fix: str = ""
@@ -202,13 +202,13 @@ class TableCheck:
         # The checks above report such files.
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
             if (latest_snapshot := table.snapshots.latest()) is not None:
-                yield from file_index_findings(table, latest_snapshot, self.report.left_out)
+                yield from file_index_findings(table, latest_snapshot, self.report.unchecked_parts)
                 yield from DoubledKeySearch(table, latest_snapshot).findings()
                 doubled_findings = cross_partition_findings(table, latest_snapshot)
                 yield from file_check.findings_if_supported(
                     "keys in several partitions", doubled_findings
                 )
-            sums = row_sum_findings(table, self.report.left_out)
+            sums = row_sum_findings(table, self.report.unchecked_parts)
             yield from file_check.findings_if_supported("checksum of the rows", sums)
         yield from self._changelog_findings(table, prefix)
 
@@ -220,15 +220,17 @@ class TableCheck:
         try:
             changelog_replay = plan_changelog_replay(table)
             if isinstance(changelog_replay, str):
-                self.report.left_out.append(f"{subject}: {changelog_replay}")
+                self.report.unchecked_parts.append(f"{subject}: {changelog_replay}")
                 return
             check = ChangelogCheck(changelog_replay, self.progress)
             yield from check.findings()
-            self.report.left_out += [f"{subject}: {version}" for version in sorted(check.left_out)]
-            self.report.replayed.append(f"{prefix}{changelog_replay.snapshot_range}")
+            self.report.unchecked_parts += [
+                f"{subject}: {version}" for version in sorted(check.uncompared_rows)
+            ]
+            self.report.replayed_changes.append(f"{prefix}{changelog_replay.snapshot_range}")
         except (StreamAppError, FileNotFoundError) as error:
             text = error.problem if isinstance(error, StreamAppError) else str(error)
-            self.report.left_out.append(f"{subject}: {text}")
+            self.report.unchecked_parts.append(f"{subject}: {text}")
 
 
 def _waiting_row_findings(table: FileStoreTable) -> Iterator[Finding]:
@@ -293,7 +295,7 @@ class _FileCheck:
         try:
             return list(findings)
         except UnsupportedTableError as error:
-            self.report.left_out.append(f"{subject}: {error.problem}")
+            self.report.unchecked_parts.append(f"{subject}: {error.problem}")
             return []
 
     def vector_findings(

@@ -35,36 +35,38 @@ class ListedPartitions:
     """A table's partitions in the catalog, with those that are still to be listed."""
 
     _listed_partitions: set[bytes] = field(init=False, default_factory=set)
-    _due: set[bytes] = field(init=False, default_factory=set)
+    _due_partitions: set[bytes] = field(init=False, default_factory=set)
 
     @property
     def are_due(self) -> bool:
         """Whether the catalog refused partitions, which are still to be listed."""
-        return bool(self._due)
+        return bool(self._due_partitions)
 
     def add(self, table: FileStoreTable, changes: Sequence[BucketChange]) -> None:
         """List the partitions to which a commit has added files."""
         is_listed = bool(table.schema.partition_keys) and table.options[METASTORE_PARTITIONED_TABLE]
         if table.branch or not is_listed:
             return
-        self._due |= {
+        self._due_partitions |= {
             change.partition for change in changes if change.added_files
         } - self._listed_partitions
-        if not self._due:
+        if not self._due_partitions:
             return
-        partitions = [_describe_partition(table, partition) for partition in sorted(self._due)]
+        partitions = [
+            _describe_partition(table, partition) for partition in sorted(self._due_partitions)
+        ]
         try:
             table.catalog_environment.add_partitions(partitions)
         except StorageError as error:
             _LOG.warning(
                 "the catalog's list of %s lacks %d partitions until the next commit: %s",
                 table.label,
-                len(self._due),
+                len(self._due_partitions),
                 error,
             )
             return
-        self._listed_partitions |= self._due
-        self._due.clear()
+        self._listed_partitions |= self._due_partitions
+        self._due_partitions.clear()
 
 
 def _describe_partition(table: FileStoreTable, partition: bytes) -> CatalogPartition:

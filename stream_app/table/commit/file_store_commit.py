@@ -1,4 +1,4 @@
-"""The committer, which publishes an epoch as one APPEND and at most one COMPACT snapshot.
+"""The committer, which publishes changes of files as one snapshot.
 
 Order on disk: manifests, manifest lists, then the snapshot by create-if-absent, then the hint. So a
 snapshot that exists is complete, and a crash before it leaves only orphans. The committer retries a

@@ -79,7 +79,7 @@ class AutoPolicy:
         init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
     )
     _epoch_end_s: float | None = field(init=False, default=None)
-    _written_bytes: float = field(init=False, default=0.0)
+    _written_size: float = field(init=False, default=0.0)
     _written_s: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
@@ -112,14 +112,14 @@ class AutoPolicy:
             (sizes for _, sizes in self._earlier_epochs), Counter[SimulatedBucket]()
         )
         is_measured = self._written_s >= _MEASURED_MIN_S
-        rate = self._written_bytes / self._written_s if is_measured else BYTES_A_SECOND
+        rate = self._written_size / self._written_s if is_measured else BYTES_A_SECOND
         cores_once = {bucket: size / total_s / rate for bucket, size in flushed_sizes.items()}
         interval_s = total_s / len(self._earlier_epochs)
         budget.note(self.table.location, partial(_cores, cores_once), interval_s)
 
     def note_compacted(self, change: BucketChange) -> None:
         """Note the bytes that a compaction wrote, and its duration."""
-        self._written_bytes += sum(file.file_size for file in change.written_files)
+        self._written_size += sum(file.file_size for file in change.written_files)
         self._written_s += change.seconds
 
     def text_of(self, bucket_id: BucketId) -> str | None:

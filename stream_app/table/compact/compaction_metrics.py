@@ -76,19 +76,20 @@ class CompactionMetrics:
             has, and the sum over these buckets.
         waiting_rows: rows of these buckets that readers currently miss until a compaction
             (`planning.compact.waiting_rows`).
-        files, bytes: the number and bytes of the table's current data files; None if unknown.
-        queued: compactions that currently wait for a thread (`compactionQueuedCount`).
-        running: compactions that currently run.
-        finished: compactions that currently wait for their commit.
+        file_count, byte_count: the number and bytes of the table's current data files; None if
+            unknown.
+        queued_count: compactions that currently wait for a thread (`compactionQueuedCount`).
+        running_count: compactions that currently run.
+        finished_count: compactions that currently wait for their commit.
         oldest_queued_age_s, oldest_running_age_s: the age of the oldest queued and running
             compaction in seconds; 0 without one.
-        begun: compactions that have begun (`compactionTotalCount`).
-        completed: compactions that were committed (`compactionCompletedCount`).
-        failed: attempts that ended with an error and are retried.
-        dropped: results that were dropped because another writer changed the bucket.
+        begun_count: compactions that have begun (`compactionTotalCount`).
+        completed_count: compactions that were committed (`compactionCompletedCount`).
+        failed_count: attempts that ended with an error and are retried.
+        dropped_count: results that were dropped because another writer changed the bucket.
         bytes_in, bytes_out: bytes that completed compactions read and wrote.
         seconds: the run time of completed compactions.
-        flushed_bytes: bytes of level-0 data files that the job has committed.
+        flushed_byte_count: bytes of level-0 data files that the job has committed.
         waited_s: seconds that epochs waited because a bucket had too many sorted runs.
     """
 
@@ -98,34 +99,34 @@ class CompactionMetrics:
     sorted_runs_max: int = 0
     sorted_runs: int = 0
     waiting_rows: int = 0
-    files: int | None = None
-    bytes: int | None = None
-    queued: int = 0
-    running: int = 0
-    finished: int = 0
+    file_count: int | None = None
+    byte_count: int | None = None
+    queued_count: int = 0
+    running_count: int = 0
+    finished_count: int = 0
     oldest_queued_age_s: float = 0.0
     oldest_running_age_s: float = 0.0
-    begun: int = 0
-    completed: int = 0
-    failed: int = 0
-    dropped: int = 0
+    begun_count: int = 0
+    completed_count: int = 0
+    failed_count: int = 0
+    dropped_count: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
     seconds: float = 0.0
-    flushed_bytes: int = 0
+    flushed_byte_count: int = 0
     waited_s: float = 0.0
 
     @property
-    def unfinished(self) -> int:
+    def unfinished_count(self) -> int:
         """The number of compactions that run or wait for a thread."""
-        return self.queued + self.running
+        return self.queued_count + self.running_count
 
     @property
     def write_amplification(self) -> float | None:
         """Bytes that flushes and compactions wrote for each flushed byte; None before a flush."""
-        if not self.flushed_bytes:
+        if not self.flushed_byte_count:
             return None
-        return (self.flushed_bytes + self.bytes_out) / self.flushed_bytes
+        return (self.flushed_byte_count + self.bytes_out) / self.flushed_byte_count
 
 
 def current_metrics(
@@ -134,7 +135,7 @@ def current_metrics(
     *,
     now_s: float,
     failed_count: int,
-    dropped: int,
+    dropped_count: int,
     waiting_row_count: int = 0,
 ) -> CompactionMetrics:
     """Return the current figures of some buckets. Compactions may run on during the call.
@@ -162,13 +163,13 @@ def current_metrics(
         sorted_runs_max=max(sorted_run_counts, default=0),
         sorted_runs=sum(sorted_run_counts),
         waiting_rows=waiting_row_count,
-        queued=len(queued_start_s),
-        running=len(running_start_s),
-        finished=len(compactions) - len(unfinished_compactions),
+        queued_count=len(queued_start_s),
+        running_count=len(running_start_s),
+        finished_count=len(compactions) - len(unfinished_compactions),
         oldest_queued_age_s=now_s - min(queued_start_s, default=now_s),
         oldest_running_age_s=now_s - min(running_start_s, default=now_s),
-        failed=failed_count,
-        dropped=dropped,
+        failed_count=failed_count,
+        dropped_count=dropped_count,
     )
 
 
@@ -177,13 +178,13 @@ class CompactionTally:
     """The sums of a table's committed compactions.
 
     Attributes:
-        flushed_bytes: the sizes of the files that flushes wrote.
-        completed: the number of compactions.
+        flushed_byte_count: the sizes of the files that flushes wrote.
+        completed_count: the number of compactions.
         waited_s: the seconds that writes waited for compactions.
     """
 
-    flushed_bytes: int = 0
-    completed: int = 0
+    flushed_byte_count: int = 0
+    completed_count: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
     seconds: float = 0.0
@@ -196,21 +197,22 @@ class CompactionTally:
     def add_flushes(self, changes: Iterable[BucketChange]) -> None:
         """Count an epoch's committed files."""
         for change in changes:
-            self.flushed_bytes += sum(file.file_size for file in change.added_files)
+            self.flushed_byte_count += sum(file.file_size for file in change.added_files)
 
     def add_compactions(self, reports: Collection[CompactionReport]) -> None:
         """Count committed compactions."""
-        self.completed += len(reports)
+        self.completed_count += len(reports)
         self.bytes_in += sum(report.bytes_in for report in reports)
         self.bytes_out += sum(report.bytes_out for report in reports)
         self.seconds += sum(report.seconds for report in reports)
 
     def metrics(self, bucket_metrics: CompactionMetrics) -> CompactionMetrics:
         """Return the sums together with the begun compactions."""
-        ended_count = self.completed + bucket_metrics.failed + bucket_metrics.dropped
+        lost_count = bucket_metrics.failed_count + bucket_metrics.dropped_count
+        live_count = bucket_metrics.unfinished_count + bucket_metrics.finished_count
         return replace(
             bucket_metrics,
             # Exactly one of these counts includes each begun compaction.
-            begun=ended_count + bucket_metrics.unfinished + bucket_metrics.finished,
+            begun_count=self.completed_count + lost_count + live_count,
             **asdict(self),
         )

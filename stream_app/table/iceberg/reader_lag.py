@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
+from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.published_catalog import PublishedCatalog, catalog_kind
 
@@ -25,18 +27,18 @@ class ReaderLag:
         where: the catalog or folder in which readers look the table up.
         snapshot_id: the latest snapshot that readers see; None if they see none.
         latest_id: the table's latest snapshot.
-        latest_age_ms: the age of the table's latest snapshot.
+        lag_ms: the age of the first snapshot that readers do not see; 0 if they see the latest.
     """
 
     where: str
     snapshot_id: int | None
     latest_id: int
-    latest_age_ms: int
+    lag_ms: int
 
     @property
     def is_behind(self) -> bool:
         """Whether readers have lagged behind for longer than a moment."""
-        return self.snapshot_id != self.latest_id and self.latest_age_ms > _PUBLICATION_MS
+        return self.lag_ms > _PUBLICATION_MS
 
     @property
     def text(self) -> str:
@@ -71,10 +73,20 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
         version = iceberg_files.latest_version()
         metadata = None if version is None else iceberg_files.read_version(version)
         snapshot_id = None if metadata is None else metadata.current_snapshot.snapshot_id
-    latest_age_ms = max(0, table.clock.now_ms() - latest_snapshot.time_ms)
     return ReaderLag(
         where=where,
         snapshot_id=snapshot_id,
         latest_id=latest_snapshot.snapshot_id,
-        latest_age_ms=latest_age_ms,
+        lag_ms=_lag_ms(table, snapshot_id, latest_snapshot),
     )
+
+
+def _lag_ms(table: FileStoreTable, seen_id: int | None, latest_snapshot: Snapshot) -> int:
+    """Return the age of the first snapshot behind `seen_id`, which a busy table has long since."""
+    if seen_id == latest_snapshot.snapshot_id:
+        return 0
+    unseen_snapshot = latest_snapshot
+    with suppress(FileNotFoundError):  # it expired, or the table was rolled back behind it
+        earliest_id = table.snapshots.earliest_id() or 0
+        unseen_snapshot = table.snapshots.snapshot(max((seen_id or 0) + 1, earliest_id))
+    return max(0, table.clock.now_ms() - unseen_snapshot.time_ms)

@@ -73,7 +73,7 @@ class CompactionPublisher:
         """Return the sums, the begun compactions and the table's size. Any thread may call it."""
         metrics = self.published_compactions.tally.metrics(bucket_metrics)
         return replace(
-            metrics, files=self.live_counts.file_count, bytes=self.live_counts.byte_count
+            metrics, file_count=self.live_counts.file_count, byte_count=self.live_counts.byte_count
         )
 
     def publish(

@@ -13,8 +13,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
-_FOREIGN_COMMITS_MAX = 20
-"""Commits by other writers during a `compact_due`, after which it begins no further compactions."""
+_OTHER_COMMITS_MAX = 20
+"""Looks of a `compact_due` that see commits by others, after which it begins no compactions."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class OtherCommitCounter:
     @property
     def is_at_limit(self) -> bool:
         """Whether other writers keep `compact_due` from ending."""
-        return self._count >= _FOREIGN_COMMITS_MAX
+        return self._count >= _OTHER_COMMITS_MAX
 
     def note_commits(self, published_snapshot: Snapshot | None) -> None:
         """Count a commit if other writers committed since the previous call.

@@ -65,7 +65,7 @@ def with_latest_schema(table: FileStoreTable) -> FileStoreTable:
         UnsupportedTableError: a job of the older schema cannot continue with it.
     """
     schema, schemas = table.schema, table.schemas
-    # One request suffices, because schema numbers have no gaps.
+    # One request suffices, because schema ids have no gaps.
     if not table.file_io.exists(schemas.path(schema.schema_id + 1)):
         return table
     latest_schema = schemas.latest()
@@ -217,7 +217,10 @@ class TableJob:
         return True
 
     def prepare_epoch(self) -> int:
-        """Take the latest schema, tag ended periods, then call `StreamTableCommit.follow_and_wait`.
+        """Take the latest schema, tag ended periods, and call `StreamTableCommit.follow_and_wait`.
+
+        Returns:
+            The smallest sequence number that the rows may take.
 
         Raises:
             UnsupportedTableError: the job cannot write by the latest schema.
@@ -287,7 +290,8 @@ class TableJob:
 
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Return figures about compactions; None before an epoch. Any thread may call it."""
-        return None if self._stream_commit is None else self._stream_commit.compaction_metrics()
+        stream_commit = self._stream_commit
+        return None if stream_commit is None else stream_commit.compaction_metrics()
 
     def callback_problems(self) -> tuple[CallbackProblem, ...]:
         """Return the external views that lag behind the latest snapshot. Any thread may call it."""
@@ -300,11 +304,8 @@ class TableJob:
 
     def unfinished_compactions(self) -> Sequence[UnfinishedCompaction]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
-        return (
-            ()
-            if self._stream_commit is None
-            else self._stream_commit.coordinator.unfinished_compactions()
-        )
+        stream_commit = self._stream_commit
+        return () if stream_commit is None else stream_commit.coordinator.unfinished_compactions()
 
     @property
     def stream_commit(self) -> StreamTableCommit:

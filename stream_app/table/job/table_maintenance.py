@@ -54,14 +54,14 @@ class MaintenanceMetrics:
     """Counts of finished upkeep, of one step or since the job began.
 
     Attributes:
-        files, byte_count: deleted files, and their bytes as far as sizes are known.
+        file_count, byte_count: deleted files, and their bytes as far as sizes are known.
         failures: tasks that ended with an error.
         seconds: the run time of all tasks, including those in a separate thread.
     """
 
     snapshots_expired: int = 0
     partitions_expired: int = 0
-    files: int = 0
+    file_count: int = 0
     byte_count: int = 0
     failures: int = 0
     seconds: float = 0.0
@@ -69,7 +69,7 @@ class MaintenanceMetrics:
     @property
     def work_count(self) -> int:
         """A number that grows with each expired snapshot or partition, and each deleted file."""
-        return self.snapshots_expired + self.partitions_expired + self.files
+        return self.snapshots_expired + self.partitions_expired + self.file_count
 
     def plus(self, other: MaintenanceMetrics) -> MaintenanceMetrics:
         """Return the sum of both counts."""
@@ -77,7 +77,7 @@ class MaintenanceMetrics:
         return MaintenanceMetrics(
             snapshots_expired=self.snapshots_expired + other.snapshots_expired,
             partitions_expired=self.partitions_expired + other.partitions_expired,
-            files=self.files + other.files,
+            file_count=self.file_count + other.file_count,
             byte_count=self.byte_count + other.byte_count,
             failures=self.failures + other.failures,
             seconds=self.seconds + other.seconds,
@@ -266,7 +266,7 @@ class TableMaintenance:
             _LOG.info(
                 "deleted the tags %s: %d files", ", ".join(report.deleted_names), report.file_count
             )
-        yield MaintenanceMetrics(files=report.file_count, byte_count=report.byte_count)
+        yield MaintenanceMetrics(file_count=report.file_count, byte_count=report.byte_count)
 
     def _expire_consumers(self) -> Iterator[MaintenanceMetrics]:
         expiration_ms = self._table.options[CONSUMER_EXPIRATION_TIME]
@@ -319,8 +319,10 @@ def _expire_changelogs(
 
 
 def _expiry_metrics(versions: str, expiry: Expiry) -> MaintenanceMetrics:
-    first, last = expiry.snapshot_ids[0], expiry.snapshot_ids[-1]
+    first_id, last_id = expiry.snapshot_ids[0], expiry.snapshot_ids[-1]
     count, size = expiry.files.count, expiry.files.byte_count
-    _LOG.info("expired %s %d to %d: %d files, %.1f MB", versions, first, last, count, size / 1e6)
+    _LOG.info(
+        "expired %s %d to %d: %d files, %.1f MB", versions, first_id, last_id, count, size / 1e6
+    )
     expired_count = len(expiry.snapshot_ids) if isinstance(expiry, SnapshotExpiry) else 0
-    return MaintenanceMetrics(snapshots_expired=expired_count, files=count, byte_count=size)
+    return MaintenanceMetrics(snapshots_expired=expired_count, file_count=count, byte_count=size)

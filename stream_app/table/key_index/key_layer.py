@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int32s, Int64s
-from stream_app.mergetree.key_value_batch import equal_values
+from stream_app.mergetree.key_value_batch import has_equal_values
 
 BucketCodes = npt.NDArray[np.int32]
 GONE = -1
@@ -90,7 +90,7 @@ def _same_key_mask(
     if len(left_indices):
         left, right = left.take(pa.array(left_indices)), right.take(pa.array(right_indices))
         for left_column, right_column in zip(left.columns, right.columns, strict=True):
-            is_same &= equal_values(left_column, right_column)
+            is_same &= has_equal_values(left_column, right_column)
     return is_same
 
 

@@ -79,13 +79,13 @@ class PlacedWrite(TableWrite):
         *,
         next_sequence_number: int,
         snapshot_id: int,
-        part_bytes: int = PART_BYTES,
+        part_size: int = PART_BYTES,
     ) -> None:
         """Begin to write a task's key shares.
 
         Args:
             snapshot_id: the snapshot on which the epoch is based; 0: the table has no rows.
-            part_bytes: the approximate bytes of rows that are placed together.
+            part_size: the approximate bytes of rows that are placed together.
         """
 
         def make_writer(
@@ -107,22 +107,22 @@ class PlacedWrite(TableWrite):
         super().__init__(table, make_writer, next_sequence_number=next_sequence_number)
         base_id = 0 if table.is_emptied else snapshot_id
         self._placement = KeyPlacement(table, indexes.rule, indexes, base_id)
-        self._part_bytes = part_bytes
+        self._part_size = part_size
         self._share = -1
         self._share_start = self._part_start = 0
         self._unplaced_rows: list[pa.RecordBatch] = []
-        self._unplaced_bytes = 0
+        self._unplaced_size = 0
 
     def write(self, bucket_id: BucketId, rows: pa.RecordBatch) -> None:
         """Add rows of a key share, which takes the place of a bucket; see `TableWrite.write`."""
         share = bucket_id.bucket
-        if share != self._share or self._unplaced_bytes > self._part_bytes:
+        if share != self._share or self._unplaced_size > self._part_size:
             self._place()
         if share != self._share:
             self._share = share
             self._share_start = len(self._changes)
         self._unplaced_rows.append(rows)
-        self._unplaced_bytes += rows.nbytes
+        self._unplaced_size += rows.nbytes
 
     def finish_bucket(self) -> None:
         """Place and write the rows that were added; see `TableWrite.finish_bucket`."""
@@ -134,7 +134,7 @@ class PlacedWrite(TableWrite):
             return
         rows = concat_rows(self._unplaced_rows)
         self._unplaced_rows.clear()
-        self._unplaced_bytes = 0
+        self._unplaced_size = 0
         self._part_start = len(self._changes)
         for partition, bucket, bucket_rows in self._placement.place(self._share, rows):
             super().write(BucketId(partition, bucket), bucket_rows)

@@ -208,17 +208,24 @@ def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
     is_live = repeated_rows.column(IS_LIVE).to_numpy(zero_copy_only=False)
     # By key, bucket, snapshot, sequence number: the newest row of a key comes last in its bucket.
     order_in_buckets = np.lexsort((sequence, snapshot_index, bucket_code, codes))
-    newest = _last_of(order_in_buckets, codes, bucket_code)
+    newest_rows = _last_of(order_in_buckets, codes, bucket_code)
     # By key, then live rows, snapshot and sequence number: the last row of a key is live if any is.
-    newest = newest[
-        np.lexsort((sequence[newest], snapshot_index[newest], is_live[newest], codes[newest]))
+    newest_rows = newest_rows[
+        np.lexsort(
+            (
+                sequence[newest_rows],
+                snapshot_index[newest_rows],
+                is_live[newest_rows],
+                codes[newest_rows],
+            )
+        )
     ]
-    is_last = np.ones(len(newest), np.bool_)
-    is_last[:-1] = codes[newest[1:]] != codes[newest[:-1]]
+    is_last = np.ones(len(newest_rows), np.bool_)
+    is_last[:-1] = codes[newest_rows[1:]] != codes[newest_rows[:-1]]
     has_live_row = np.zeros(codes.max() + 1, np.bool_)
-    has_live_row[codes[newest[is_live[newest]]]] = True
-    is_chosen = np.where(has_live_row[codes[newest]], is_last, True)
-    return np.concatenate([order[~is_repeated], rows[newest[is_chosen]]])
+    has_live_row[codes[newest_rows[is_live[newest_rows]]]] = True
+    is_chosen = np.where(has_live_row[codes[newest_rows]], is_last, True)
+    return np.concatenate([order[~is_repeated], rows[newest_rows[is_chosen]]])
 
 
 def _last_of(order: Int64s, *groups: npt.NDArray[Any]) -> Int64s:

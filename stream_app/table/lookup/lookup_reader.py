@@ -125,8 +125,10 @@ class LookupReader:
                 for batch, positions in copy.rows_of(hashes, names):
                     is_live = np.ones(len(positions), np.bool_)
                     if vector is not None:
-                        first, last = int(positions[0]), int(positions[-1])
-                        is_live = vector.keep_mask(first, last - first + 1)[positions - first]
+                        first_position, last_position = int(positions[0]), int(positions[-1])
+                        is_live = vector.keep_mask(
+                            first_position, last_position - first_position + 1
+                        )[positions - first_position]
                     yield batch.filter(pa.array(is_live)), positions[is_live]
                     next_position = int(positions[-1]) + 1
                 return

@@ -118,8 +118,8 @@ def _move_partition(
         bucket_count: the partition's number of buckets.
         next_sequence_number: a number greater than any in the table.
     """
-    buffer_bytes = max(table.options[WRITE_BUFFER_SIZE] // bucket_count, _BUFFER_BYTES_MIN)
-    options = {**table.schema.options, WRITE_BUFFER_SIZE.key: f"{buffer_bytes} b"}
+    buffer_size = max(table.options[WRITE_BUFFER_SIZE] // bucket_count, _BUFFER_BYTES_MIN)
+    options = {**table.schema.options, WRITE_BUFFER_SIZE.key: f"{buffer_size} b"}
     table_to_write = replace(table, schema=replace(table.schema, options=options))
     reader = table.bucket_files(partition, POSTPONED)
     writers: dict[int, BucketWriter] = {}

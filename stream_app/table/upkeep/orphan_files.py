@@ -90,12 +90,12 @@ def orphans(
 
     File names are never reused, so the name suffices.
     """
-    removable = [
+    removable_candidates = [
         candidate
         for candidate in candidates
         if candidate.modification_time_ms < bound_time_ms and candidate.name not in used_names
     ]
-    return sorted(removable, key=lambda candidate: candidate.path)
+    return sorted(removable_candidates, key=lambda candidate: candidate.path)
 
 
 def emptied_folders(
@@ -189,15 +189,15 @@ def plan_orphans(table: FileStoreTable, bound_time_ms: int) -> OrphanPlan:
             version_count += 1
     if iceberg is not None:
         name_collector.names |= iceberg.used_names({candidate.name for candidate in iceberg_files})
-    removable = orphans(candidates, name_collector.names, bound_time_ms)
-    removable_paths = {file.path for file in removable}
+    removable_files = orphans(candidates, name_collector.names, bound_time_ms)
+    removable_paths = {file.path for file in removable_files}
     used_folders = {
         candidate.path.rpartition("/")[0]
         for candidate in candidates
         if candidate.path not in removable_paths
     }
     return OrphanPlan(
-        files=tuple(removable),
+        files=tuple(removable_files),
         folders=tuple(emptied_folders(change_times, used_folders, bound_time_ms)),
         version_count=version_count,
     )

@@ -305,10 +305,10 @@ def _files(
     needed_files = collector.keep_files_of_others(protected_versions, needed_files_cache())
     needed_files.append(collector.manifest_cache.live_files(target_snapshot))
     collector.keep_metadata_of([target_snapshot])
-    readable = (
+    readable_snapshots = (
         _readable_snapshot(table, snapshot_id) for snapshot_id in reversed(versions.snapshot_ids)
     )
-    snapshots = [snapshot for snapshot in readable if snapshot is not None]
+    snapshots = [snapshot for snapshot in readable_snapshots if snapshot is not None]
     tagged_snapshots = [
         tag
         for snapshot_id, tag in protected_versions.tags.items()

@@ -132,13 +132,13 @@ class TagDeletion:
     Attributes:
         files: the files that only these tags kept; none while their snapshots exist.
         freed_ids: the numbers of the versions that only these tags kept.
-        unreadable: names of unreadable tags, whose files become orphans.
+        unreadable_names: names of unreadable tags, whose files become orphans.
     """
 
     tags: tuple[Tag, ...]
     files: FilesToDelete
     freed_ids: frozenset[int]
-    unreadable: tuple[str, ...] = ()
+    unreadable_names: tuple[str, ...] = ()
 
 
 def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDeletion:
@@ -148,9 +148,9 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         UsageError: a tag does not exist.
         CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
-    unreadable = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
-    tags = {tag.name: tag for tag in table.tags.tags(excluded_names=unreadable)}
-    existing_names = [*tags, *unreadable]
+    unreadable_names = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
+    tags = {tag.name: tag for tag in table.tags.tags(excluded_names=unreadable_names)}
+    existing_names = [*tags, *unreadable_names]
     for name in names:
         if name not in existing_names:
             raise UsageError(
@@ -171,13 +171,15 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         and not table.snapshots.exists(tag.snapshot.snapshot_id)
     }
     files = FilesToDelete()
-    if freed_versions and not unreadable:  # the files of an unreadable tag cannot be determined
+    if (
+        freed_versions and not unreadable_names
+    ):  # the files of an unreadable tag cannot be determined
         files = _files(table, list(freed_versions.values()), retained_ids)
     return TagDeletion(
         tags=tuple(deleted_tags),
         files=files,
         freed_ids=frozenset(freed_versions),
-        unreadable=unreadable,
+        unreadable_names=unreadable_names,
     )
 
 
@@ -195,7 +197,7 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     Raises:
         OSError: the file system refused; files that are left are orphans.
     """
-    table.tags.delete(*deletion.unreadable, *(tag.name for tag in deletion.tags))
+    table.tags.delete(*deletion.unreadable_names, *(tag.name for tag in deletion.tags))
     if any(tag.snapshot.snapshot_id in deletion.freed_ids for tag in table.tags.tags()):
         return  # another process has just created another tag for one of these versions
     lists = {tag.snapshot.delta_manifest_list for tag in deletion.tags}

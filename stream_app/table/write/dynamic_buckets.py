@@ -45,10 +45,12 @@ class HashCache:
     """
 
     def __init__(
-        self, cached_bytes: int = _CACHED_BYTES, mapped_bytes: int = _MAPPED_BYTES
+        self, cached_bytes_max: int = _CACHED_BYTES, mapped_bytes_max: int = _MAPPED_BYTES
     ) -> None:
-        self._recent: RecentFiles[Hashes] = RecentFiles(cached_bytes, lambda hashes: hashes.nbytes)
-        self._mapped_bytes = mapped_bytes
+        self._recent: RecentFiles[Hashes] = RecentFiles(
+            cached_bytes_max, lambda hashes: hashes.nbytes
+        )
+        self._mapped_bytes_max = mapped_bytes_max
 
     def read(self, table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
         """Return the hashes of a file in ascending order: int32 [n].
@@ -64,7 +66,7 @@ class HashCache:
         self._recent.clear()
 
     def _map_to_disk(self, hashes: Hashes) -> Hashes:
-        if hashes.nbytes < self._mapped_bytes:
+        if hashes.nbytes < self._mapped_bytes_max:
             return hashes
         with scratch_file("hashes") as file:
             hashes.tofile(file)

@@ -114,7 +114,8 @@ class TableWrite:
             self.refused_batches += files.refused_batches
             self.late_change_count += files.late_change_count
             if self._index is not None:
-                self._changes[-1] = replace(self._changes[-1], index_entries=self._index.finish())
+                index_entries = (*self._changes[-1].index_entries, *self._index.finish())
+                self._changes[-1] = replace(self._changes[-1], index_entries=index_entries)
         self._writer = self._bucket_id = None
 
     def prepare_commit(self) -> list[BucketChange]:

@@ -55,10 +55,10 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     texts = np.concatenate([data, _TEXT_END])
     text_addresses = offsets + texts.ctypes.data
     count, size = len(column), len(data)
-    longest = int(np.diff(offsets).max())
-    rows = longest // 2 + VARIANT_NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
+    longest_size = int(np.diff(offsets).max())
+    rows = longest_size // 2 + VARIANT_NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
     memory = np.empty((_NODE_ROWS + _MEMBER_ROWS, rows), np.int64)
-    scratch = np.empty(longest + 8, np.uint8)
+    scratch = np.empty(longest_size + 8, np.uint8)
     scratch_end, double_count = np.zeros((2, 1), np.int64)
     last_counts = np.array([-1, 0, 0], np.int64)  # no previous document
     doubles = np.empty((_DOUBLE_ROWS, size // 3 + 1), np.int64)

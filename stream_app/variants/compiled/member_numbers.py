@@ -182,9 +182,9 @@ def _find_leaders(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers)
     for index in range(member_count):
         node, leader = number_at(buffers.order + 8 * index), -1
         if index:
-            previous = number_at(buffers.order + 8 * (index - 1))
-            if _compare_names(previous, node, nodes) == 0:
-                leader = number_at(buffers.leaders + 8 * previous)
+            previous_node = number_at(buffers.order + 8 * (index - 1))
+            if _compare_names(previous_node, node, nodes) == 0:
+                leader = number_at(buffers.leaders + 8 * previous_node)
         put_number(buffers.leaders, node, node if leader < 0 else leader)
 
 
@@ -220,8 +220,10 @@ def _fill_slots(member_count: int, count: int, nodes: NodeBuffers, buffers: Memb
         slot_count = number_at(buffers.slot_counts + 8 * parent)
         slot = number_at(buffers.firsts + 8 * parent) + slot_count
         if slot_count:
-            previous = number_at(buffers.slots + 8 * (slot - 1))
-            if number_at(buffers.leaders + 8 * previous) == number_at(buffers.leaders + 8 * node):
+            previous_node = number_at(buffers.slots + 8 * (slot - 1))
+            if number_at(buffers.leaders + 8 * previous_node) == number_at(
+                buffers.leaders + 8 * node
+            ):
                 return False
         put_number(buffers.slots, slot, node)
         put_number(buffers.slot_counts, parent, slot_count + 1)

@@ -131,11 +131,11 @@ def _put_container(
 
 @compiled
 def _largest_number(first_slot: int, size: int, buffers: MemberBuffers) -> int:
-    largest = 0
+    largest_number = 0
     for slot in range(first_slot, first_slot + size):
         member = number_at(buffers.slots + 8 * slot)
-        largest = max(largest, number_at(buffers.name_numbers + 8 * member))
-    return largest
+        largest_number = max(largest_number, number_at(buffers.name_numbers + 8 * member))
+    return largest_number
 
 
 @compiled

@@ -84,7 +84,7 @@ def merge(case: Case) -> str:
     assert again.order is not None
     assert again.is_last is not None
     assert np.array_equal(again.order, np.arange(batch.num_rows))
-    assert np.array_equal(again.is_last, MergeWindow(in_order).last_rows(layout))
+    assert np.array_equal(again.is_last, MergeWindow(in_order).is_last_row(layout))
     return "\n".join(show_row(row) for row in merged.to_pylist())
 
 

@@ -13,6 +13,8 @@ from tests.support.tables.small_table import small_table
 
 COMMAND = (sys.executable, "-P", "-m", "stream_app")
 ENDED = "aborted: the next start"
+UNRECORDED = "the stream ended before Spark had noted its last epoch"
+"""Where Ctrl-C strikes in the middle of an epoch: how long a start takes depends on the machine."""
 
 
 def a_job(folder: Path, rows: int) -> tuple[str | Path, ...]:
@@ -51,7 +53,10 @@ def test_ctrl_c_ends_a_job_in_each_phase(tmp_path: Path, when: str | None, after
     command = a_job(tmp_path, 200)
     result = interrupt(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
     result.check()
-    assert "WARN" not in result.output.replace(f"WARNING {ENDED}", "")
+    unexpected = result.output
+    for text in (ENDED, UNRECORDED):
+        unexpected = unexpected.replace(f"WARNING {text}", "")
+    assert "WARN" not in unexpected
     if when is not None:
         assert f"its own log is {tmp_path / 'log' / 'spark.log'}" in result.output
         assert (tmp_path / "log" / "spark.log").exists()

@@ -50,11 +50,11 @@ def jobs_of(spark: SparkSession) -> int:
 def submit_compactions(
     spark: SparkSession,
     queued: list[tuple[FileStoreTable, CompactRequest]],
-    driver_bytes: int = 0,
+    driver_bytes_max: int = 0,
 ) -> tuple[list[Future[BucketChange]], int]:
     """The ended compactions, and the number of jobs that they took."""
     before = jobs_of(spark)
-    compactions = SparkCompactionQueue(spark, 1, driver_bytes)
+    compactions = SparkCompactionQueue(spark, 1, driver_bytes_max)
     try:
         futures = [compactions.submit(*compaction) for compaction in queued]
         for future in futures:

@@ -130,7 +130,7 @@ def test_order_by_key_over_ranges_of_kafka_partitions_and_many_epochs(
         max_offsets_per_trigger=400,
         min_partitions=7,
     )
-    collected = Collected(a_plan(block_bytes=2_000))
+    collected = Collected(a_plan(block_bytes_max=2_000))
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "11")
     run_epochs(source.read_stream(session), tmp_path, collected)
@@ -192,7 +192,7 @@ def test_a_task_that_is_done_again_gives_the_same_once(
     source = KafkaSource(
         bootstrap_servers=kafka_broker.bootstrap, topics=(topic,), min_partitions=2
     )
-    plan = a_plan(block_bytes=1)
+    plan = a_plan(block_bytes_max=1)
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "40")
     part = plan.table_plans[0]

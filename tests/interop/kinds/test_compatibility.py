@@ -197,7 +197,7 @@ class Tried:
             self.cells["PyPaimon", step] = self.cells["Rust", step] = NONE
         report = sound_report(self.table)
         assert report.file_count
-        self.cells["stream_app", "check"] = YES if report.replayed else FILES
+        self.cells["stream_app", "check"] = YES if report.replayed_changes else FILES
 
     def _look(self, library: str, read: Callable[[Path], pa.Table]) -> None:
         """Note a library that counts values twice: lookups keep older values below their sum."""

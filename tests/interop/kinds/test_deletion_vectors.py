@@ -200,9 +200,9 @@ def test_we_read_primary_key_tables_that_java_merges_by_vectors(
             deletion_vectors(open_file_store_table(str(location)), latest_of(table.table))
         )
     assert vectors
-    assert sound_report(table.table).replayed[0].startswith("snapshots 1 to")
+    assert sound_report(table.table).replayed_changes[0].startswith("snapshots 1 to")
     paimon_java.expire(location, retain_max=4, retain_min=4)
-    assert "on top of" in sound_report(table.table).replayed[0]
+    assert "on top of" in sound_report(table.table).replayed_changes[0]
 
 
 def publish(

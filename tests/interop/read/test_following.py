@@ -135,7 +135,7 @@ def test_javas_tables_are_followed_alike(
     table = stream_app.open_table(path).table
     snapshots = assert_followed_alike(paimon_java, path, times_of(table))
     assert len(snapshots) > 1
-    assert sound_report(table).replayed == [f"snapshots 1 to {table.snapshots.latest_id()}"]
+    assert sound_report(table).replayed_changes == [f"snapshots 1 to {table.snapshots.latest_id()}"]
     if producer in ("lookup", "full-compaction"):
         damage, scan = Damage(table), FileStoreScan(table)
         lost = next(entry for entry in scan.live(damage.latest) if entry.file.level > 0)
@@ -173,7 +173,7 @@ def test_the_changelogs_that_java_keeps_lead_to_its_rows(
     earliest_id = table.snapshots.ids()[0]
     assert table.changelogs.ids()[-1] == earliest_id - 1
     report = sound_report(table)
-    assert ["on top of the rows of snapshot" in text for text in report.replayed] == [True]
+    assert ["on top of the rows of snapshot" in text for text in report.replayed_changes] == [True]
     paimon_java.roll_back(path, snapshot=earliest_id)
     assert kinds_in(table) == set()
 

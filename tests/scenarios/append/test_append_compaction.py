@@ -245,7 +245,7 @@ def attempt(writer: TableWriter, epoch: int, changes: Sequence[Change]) -> None:
 def wait_for_plan(writer: TableWriter) -> None:
     """Wait until the planning has ended and its tasks run."""
     compactions = writer.commit.coordinator
-    while compactions.metrics().unfinished == 0 and not compactions.is_idle():
+    while compactions.metrics().unfinished_count == 0 and not compactions.is_idle():
         compactions.wait_for_any()
         writer.commit.commit_idle()
 

@@ -131,7 +131,7 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
     for epoch in range(5):
         writer.write([*rows(epoch, dt="a"), *rows(epoch, dt="b")])
     commit = writer.commit
-    while commit.coordinator.metrics().unfinished < 2:
+    while commit.coordinator.metrics().unfinished_count < 2:
         commit.commit_idle()
     units = {request.partition: request.unit.files for request, _ in executor.waiting}
     (first, first_files), (second, second_files) = units.items()

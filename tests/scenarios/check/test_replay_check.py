@@ -99,7 +99,7 @@ def of_replay(table: FileStoreTable) -> list[Finding]:
 
 def test_a_compaction_that_alters_a_row_is_found_without_a_changelog(tmp_path: Path) -> None:
     table = a_table(tmp_path).table
-    assert sound_report(table).replayed == ["snapshots 1 to 7"]
+    assert sound_report(table).replayed_changes == ["snapshots 1 to 7"]
     rewrite_compacted(table, lambda rows: set_value(rows, "v", "2", row=5))
     (finding,) = of_replay(table)
     assert finding.problem == (
@@ -125,7 +125,7 @@ def test_postponed_rows_are_replayed_from_their_move_on(tmp_path: Path, producer
         writer.restart()
         writer.commit.compact_fully()
     latest_id = table.snapshots.latest_id()
-    assert sound_report(table).replayed == [f"snapshots 1 to {latest_id}"]
+    assert sound_report(table).replayed_changes == [f"snapshots 1 to {latest_id}"]
     rewrite_compacted(table, lambda changed: set_value(changed, "v", "0", row=5))
     (finding,) = of_replay(table)
     assert "1 have other values there" in finding.problem
@@ -165,7 +165,7 @@ def test_changes_are_replayed_from_the_earliest_version_that_allows_it(
         give_tag(table, "t", tag)
     expire(table, keep)
     report = sound_report(table)
-    assert (report.replayed, report.left_out) == ([replayed], [])
+    assert (report.replayed_changes, report.unchecked_parts) == ([replayed], [])
     rewrite_compacted(table, lambda rows: set_value(rows, "v", "2", row=5))
     assert len(of_replay(table)) == 1
 
@@ -177,16 +177,16 @@ def test_the_earliest_changelogs_may_be_gone_as_well(tmp_path: Path) -> None:
     for number in (1, 2):
         Damage(table).path(f"changelog/changelog-{number}").unlink()
     Damage(table).path("changelog/EARLIEST").unlink()
-    assert sound_report(table).replayed == ["snapshots 6 to 7, on top of the rows of snapshot 5"], (
-        "between changelog 3 and the first version with rows nothing can be told"
-    )
+    assert sound_report(table).replayed_changes == [
+        "snapshots 6 to 7, on top of the rows of snapshot 5"
+    ], "between changelog 3 and the first version with rows nothing can be told"
 
 
 def test_a_lost_change_is_found_behind_expired_snapshots(tmp_path: Path) -> None:
     small = a_table(tmp_path, changelog_producer="input")
     expire(small.table, 2)
     small.commit(("+I", {"k": 5, "v": "new"}))
-    assert sound_report(small.table).replayed
+    assert sound_report(small.table).replayed_changes
     Damage(small.table).changelog(lambda _: [])
     (finding,) = of_replay(small.table)
     assert "1 have other values there" in finding.problem
@@ -205,17 +205,17 @@ def test_a_group_of_a_null_sequence_is_not_a_lost_change(tmp_path: Path, vectors
     small.commit(("+I", {"k": 1, "v": 1, "g": None}), ("+I", {"k": 2, "v": 1, "g": 1}))
     small.compact()
     assert [row["v"] for row in read_rows(small.table)] == [1, 1]
-    assert sound_report(small.table).replayed
+    assert sound_report(small.table).replayed_changes
 
 
 def test_an_overwrite_is_where_a_replay_begins(tmp_path: Path) -> None:
     small = a_table(tmp_path, changelog_producer="input")
     Damage(small.table).snapshot(3, commit_kind=CommitKind.OVERWRITE)
     report = sound_report(small.table)
-    assert report.replayed == ["snapshots 4 to 7, on top of the rows of snapshot 3"]
+    assert report.replayed_changes == ["snapshots 4 to 7, on top of the rows of snapshot 3"]
     Damage(small.table).snapshot(commit_kind=CommitKind.OVERWRITE)
     report = sound_report(small.table)
-    assert report.left_out == [
+    assert report.unchecked_parts == [
         "replay of the changes: snapshot 7 is an OVERWRITE without a changelog"
     ]
 
@@ -233,7 +233,7 @@ def test_a_replay_begins_where_the_producer_was_changed(
     writer.compact()
     changed = open_file_store_table(table.location)
     report = sound_report(changed)
-    assert [text.split(" to ")[0] for text in report.replayed] == ["snapshots 8"]
+    assert [text.split(" to ")[0] for text in report.replayed_changes] == ["snapshots 8"]
 
 
 def test_by_a_sequence_field_an_older_row_after_a_forgotten_delete_is_right(
@@ -250,8 +250,8 @@ def test_by_a_sequence_field_an_older_row_after_a_forgotten_delete_is_right(
     assert small.table.snapshots.latest_id() == 4
     small.commit(("+I", {"k": 1, "ts": 7, "v": "late"}))
     report = sound_report(small.table)
-    assert report.replayed == ["snapshots 1 to 5"]
-    assert ["forgotten the delete" in text for text in report.left_out] == [True]
+    assert report.replayed_changes == ["snapshots 1 to 5"]
+    assert ["forgotten the delete" in text for text in report.unchecked_parts] == [True]
     Damage(small.table).changelog(lambda _: [])
     assert of_replay(small.table) == [], "so an unrecorded row is not seen here"
 
@@ -271,8 +271,8 @@ def test_a_job_that_begins_again_after_a_forgotten_delete_is_right(tmp_path: Pat
     )
     assert read_rows(small.table) == [{"k": 1, "v": "d"}]
     report = sound_report(small.table)
-    assert report.replayed
-    assert ["numbers go back" in text for text in report.left_out] == [True]
+    assert report.replayed_changes
+    assert ["numbers go back" in text for text in report.unchecked_parts] == [True]
 
 
 def test_by_a_sequence_field_a_delete_of_the_base_counts(tmp_path: Path) -> None:
@@ -284,7 +284,9 @@ def test_by_a_sequence_field_a_delete_of_the_base_counts(tmp_path: Path) -> None
     small.commit(("-D", {"k": 1, "ts": 9, "v": "a"}))
     small.commit(("+I", {"k": 1, "ts": 7, "v": "late"}), ("+I", {"k": 2, "ts": 8, "v": "b"}))
     expire(small.table, 2)
-    assert sound_report(small.table).replayed == ["snapshot 3, on top of the rows of snapshot 2"]
+    assert sound_report(small.table).replayed_changes == [
+        "snapshot 3, on top of the rows of snapshot 2"
+    ]
 
 
 @pytest.mark.parametrize("options", [{"bucket": -1}, {"bucket": 2, "bucket-key": "k"}])
@@ -305,7 +307,7 @@ def test_a_compaction_may_take_deleted_rows_away(tmp_path: Path) -> None:
     for number in range(5):
         small.commit(("+I", {"k": number, "v": "new"}))
     small.compact()
-    assert sound_report(small.table).left_out == []
+    assert sound_report(small.table).unchecked_parts == []
 
 
 def with_a_branch(folder: Path) -> tuple[FileStoreTable, Damage]:

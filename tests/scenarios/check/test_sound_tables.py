@@ -38,10 +38,10 @@ def test_our_tables_are_sound(tmp_path: Path, seed: int, name: str) -> None:
         writer.write(changes.epoch(shape.rows))
     writer.commit.compact_due()
     report = sound_report(writer.table)
-    assert [text[: len("snapshots 1 to")] for text in report.replayed] == ["snapshots 1 to"]
-    assert len(report.left_out) == (name == "sequence field")
+    assert [text[: len("snapshots 1 to")] for text in report.replayed_changes] == ["snapshots 1 to"]
+    assert len(report.unchecked_parts) == (name == "sequence field")
 
 
 @pytest.mark.parametrize("path", sorted(JAVA_TABLES.iterdir()), ids=lambda path: path.name)
 def test_javas_tables_are_sound(path: Path) -> None:
-    assert sound_report(open_file_store_table(str(path))).replayed
+    assert sound_report(open_file_store_table(str(path))).replayed_changes

@@ -106,7 +106,9 @@ def test_the_numbers_of_files_count_each_writers_commit_once(tmp_path: Path) -> 
     latest = writer.table.snapshots.latest()
     sizes = [entry.file.file_size for entry in FileStoreScan(writer.table).live(latest)]
     metrics = writer.commit.compaction_metrics()
-    assert (metrics.files, metrics.bytes) == (len(sizes), sum(sizes)), "of the latest snapshot"
+    assert (metrics.file_count, metrics.byte_count) == (len(sizes), sum(sizes)), (
+        "of the latest snapshot"
+    )
 
 
 def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(tmp_path: Path) -> None:

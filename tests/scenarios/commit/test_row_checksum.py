@@ -61,7 +61,7 @@ def is_right(table: FileStoreTable, snapshot: Snapshot | None = None) -> bool:
 
 def findings(table: FileStoreTable) -> tuple[list[str], list[str]]:
     check = TableCheck(table, is_quick=False, progress=lambda *_: None)
-    return [finding.kind.value for finding in check.findings()], check.report.left_out
+    return [finding.kind.value for finding in check.findings()], check.report.unchecked_parts
 
 
 def shown_checksum(table: FileStoreTable) -> str:

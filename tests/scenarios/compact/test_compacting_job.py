@@ -74,7 +74,7 @@ def test_an_idle_commit_carries_the_last_epochs_identifier(tmp_path: Path) -> No
         writer.write(rows(epoch))
     assert isinstance(writer.executor, CompactLater)
     assert writer.commit.commit_idle() is None, "it does not wait"
-    assert writer.commit.coordinator.metrics().unfinished == 1
+    assert writer.commit.coordinator.metrics().unfinished_count == 1
     writer.executor.run()
     snapshot = writer.commit.commit_idle()
     assert snapshot is not None

@@ -58,7 +58,7 @@ def test_an_epoch_ends_when_its_changes_are_in_the_changelog(tmp_path: Path, pro
         entries = FileStoreScan(table).changelog(compact)
         assert {entry.file.file_name for entry in entries} < files(table)
     assert read_rows(table) == [{"k": 1, "v": "c"}]
-    assert sound_report(table).replayed == ["snapshots 1 to 4"]
+    assert sound_report(table).replayed_changes == ["snapshots 1 to 4"]
 
 
 def test_without_waiting_changes_appear_when_a_compaction_ends(tmp_path: Path) -> None:
@@ -144,4 +144,4 @@ def test_few_new_keys_read_few_row_groups(tmp_path: Path, options: dict[str, Any
         assert 0 < files.read[big.file_name] < big.file_size // 2
         first[key] = change
         assert by_content(read_rows(table)) == by_content(row for _, row in first)
-    assert sound_report(table).replayed or options["changelog_producer"] == "none"
+    assert sound_report(table).replayed_changes or options["changelog_producer"] == "none"

@@ -49,11 +49,18 @@ def test_the_metrics_count_the_compactions_in_each_state() -> None:
     """A begun compaction is queued, running, finished, completed, failed or dropped."""
     tally = CompactionTally()
     tally.add_compactions([a_report(100, 60, 1.0), a_report(20, 10, 2.0)])
-    present = CompactionMetrics(buckets=3, queued=3, running=1, finished=1, failed=2, dropped=4)
+    present = CompactionMetrics(
+        buckets=3,
+        queued_count=3,
+        running_count=1,
+        finished_count=1,
+        failed_count=2,
+        dropped_count=4,
+    )
     metrics = tally.metrics(present)
     assert metrics.buckets == 3
-    assert (metrics.queued, metrics.running, metrics.completed) == (3, 1, 2)
-    assert (metrics.failed, metrics.dropped, metrics.begun) == (2, 4, 13)
+    assert (metrics.queued_count, metrics.running_count, metrics.completed_count) == (3, 1, 2)
+    assert (metrics.failed_count, metrics.dropped_count, metrics.begun_count) == (2, 4, 13)
 
 
 def test_the_metrics_give_the_write_amplification() -> None:
@@ -67,7 +74,7 @@ def test_the_metrics_give_the_write_amplification() -> None:
     tally.add_compactions([a_report(300, 250, 0.5)])
     tally.add_compactions([a_report(250, 200, 1.5)])
     metrics = tally.metrics(CompactionMetrics())
-    assert (metrics.bytes_in, metrics.bytes_out, metrics.flushed_bytes) == (550, 450, 300)
+    assert (metrics.bytes_in, metrics.bytes_out, metrics.flushed_byte_count) == (550, 450, 300)
     assert metrics.write_amplification == 2.5
     assert metrics.seconds == 2.0
 
@@ -80,27 +87,34 @@ def test_a_job_from_queued_to_completed(tmp_path: Path) -> None:
         writer.write(rows(epoch))
     metrics = writer.commit.compaction_metrics()
     assert (metrics.level0_files_max, metrics.sorted_runs_max) == (3, 3)
-    assert (metrics.queued, metrics.running, metrics.begun, metrics.completed) == (1, 0, 1, 0)
+    assert (
+        metrics.queued_count,
+        metrics.running_count,
+        metrics.begun_count,
+        metrics.completed_count,
+    ) == (1, 0, 1, 0)
     assert metrics.write_amplification == 1.0
 
     [(_, future)] = executor.waiting
     future.set_running_or_notify_cancel()
     metrics = writer.commit.compaction_metrics()
-    assert (metrics.queued, metrics.running, metrics.begun) == (0, 1, 1)
+    assert (metrics.queued_count, metrics.running_count, metrics.begun_count) == (0, 1, 1)
     executor.run()
     metrics = writer.commit.compaction_metrics()
-    assert (metrics.running, metrics.begun, metrics.completed) == (0, 1, 0), "not committed yet"
+    assert (metrics.running_count, metrics.begun_count, metrics.completed_count) == (0, 1, 0), (
+        "not committed yet"
+    )
 
     writer.commit.commit_idle()
     metrics = writer.commit.compaction_metrics()
     on_disk = {
         file.name: file.stat().st_size for file in Path(writer.table.location).rglob("data-*")
     }
-    assert (metrics.begun, metrics.completed) == (1, 1)
+    assert (metrics.begun_count, metrics.completed_count) == (1, 1)
     assert (metrics.level0_files_max, metrics.sorted_runs_max) == (0, 1)
     # The files that went in are still there, for older snapshots.
-    assert metrics.flushed_bytes + metrics.bytes_out == sum(on_disk.values())
-    assert metrics.bytes_in == metrics.flushed_bytes
+    assert metrics.flushed_byte_count + metrics.bytes_out == sum(on_disk.values())
+    assert metrics.bytes_in == metrics.flushed_byte_count
 
 
 def test_the_tables_size_follows_all_commits(tmp_path: Path) -> None:
@@ -118,8 +132,8 @@ def test_the_tables_size_follows_all_commits(tmp_path: Path) -> None:
             writer.commit.state.follow_and_load(())
         live = FileStoreScan(table).live(table.snapshots.latest())
         metrics = writer.commit.compaction_metrics()
-        assert metrics.files == len(live)
-        assert metrics.bytes == sum(entry.file.file_size for entry in live)
+        assert metrics.file_count == len(live)
+        assert metrics.byte_count == sum(entry.file.file_size for entry in live)
 
 
 def test_ages_of_waiting_and_running_compactions(tmp_path: Path) -> None:
@@ -149,7 +163,7 @@ def test_failures_are_counted(tmp_path: Path) -> None:
         writer.write(rows(epoch))
     writer.commit.compact_due()
     metrics = writer.commit.compaction_metrics()
-    assert (metrics.begun, metrics.failed, metrics.completed) == (3, 2, 1)
+    assert (metrics.begun_count, metrics.failed_count, metrics.completed_count) == (3, 2, 1)
 
 
 def test_lost_conflicts_are_counted(tmp_path: Path) -> None:
@@ -163,7 +177,7 @@ def test_lost_conflicts_are_counted(tmp_path: Path) -> None:
     slow.executor.run()
     assert slow.commit.commit_idle() is None
     metrics = slow.commit.compaction_metrics()
-    assert (metrics.begun, metrics.dropped, metrics.completed) == (1, 1, 0)
+    assert (metrics.begun_count, metrics.dropped_count, metrics.completed_count) == (1, 1, 0)
     assert (metrics.bytes_out, metrics.sorted_runs_max) == (0, 1)
 
 

@@ -43,7 +43,7 @@ def test_wait_compaction_leaves_nothing_to_do(tmp_path: Path) -> None:
         kinds = [snapshot.commit_kind for snapshot in committed.snapshots]
         assert kinds == [CommitKind.APPEND] + [CommitKind.COMPACT] * (epoch > 0)
         assert {snapshot.commit_identifier for snapshot in committed.snapshots} == {epoch}
-        assert writer.commit.coordinator.metrics().unfinished == 0
+        assert writer.commit.coordinator.metrics().unfinished_count == 0
         assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {1}
 
 
@@ -74,7 +74,7 @@ def test_off_peak_hours_follow_the_clock(tmp_path: Path) -> None:
         for count in (4_000, 900, 150, 1):
             changes: list[Change] = [("+I", {"k": k, "v": str(k * 7919)}) for k in range(count)]
             writer.write(changes)
-        picked[hour] = writer.commit.coordinator.metrics().unfinished
+        picked[hour] = writer.commit.coordinator.metrics().unfinished_count
     assert picked == {12: 0, 23: 1}
 
 

@@ -80,7 +80,7 @@ def check_costs(bucket: Simulation, trigger: int) -> None:
     # All but the oldest run are at most twice as large as it, or about to be merged with it.
     flights = (STOP_ABOVE_TRIGGER + 1) * MB / bucket.load.merged_size(100 * MB)
     assert outcome.space_max <= 3 + flights
-    if bucket.load.key_bytes is None:
+    if bucket.load.keys_size is None:
         assert outcome.space_max == pytest.approx(1, abs=1e-4)
 
 
@@ -121,7 +121,7 @@ def test_least_writes_of_cases_that_can_be_counted_by_hand() -> None:
 
 def test_files_that_overlap_nothing_are_moved_and_not_written() -> None:
     """The job writes rows of ascending keys once small and once large, for any number of levels."""
-    large = Load("large", flush_bytes=100 * MB, in_order=True, interval_s=60.0)
+    large = Load("large", flush_size=100 * MB, in_order=True, interval_s=60.0)
     outcome = simulate(large, {}, 200)
     assert outcome.write_amplification == 1
     assert outcome.compactions > 10
@@ -136,7 +136,7 @@ def test_the_same_simulation_has_the_same_outcome() -> None:
 
 
 def test_sizes_of_the_model_meet_at_the_size_of_all_keys() -> None:
-    keys = Load("few", key_bytes=10 * MB)
+    keys = Load("few", keys_size=10 * MB)
     sizes = [keys.merged_size(count * MB) for count in (1, 10, 1000)]
     assert sizes == sorted(sizes)
     assert sizes[0] < MB

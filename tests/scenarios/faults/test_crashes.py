@@ -184,7 +184,7 @@ def test_files_of_a_compaction_that_may_be_committed_are_kept(
     compact = latest + (3 if attempt_kind == "an epoch" else 2)
     writer.restart(ForgetfulFileIO(snapshot=compact))
     writer.write(changes.epoch(6))
-    assert writer.commit.coordinator.metrics().unfinished == 0
+    assert writer.commit.coordinator.metrics().unfinished_count == 0
     writer.model.changes.append(changes.epoch(6))
     with pytest.raises(OSError, match="no answer"):
         writer.attempt(3) if attempt_kind == "an epoch" else writer.commit.commit_idle()

@@ -324,7 +324,10 @@ def test_a_read_warns_once_of_indexes_of_an_unknown_kind(
     assert "bloom-filter or" in warning
     check = TableCheck(small.table, is_quick=False, progress=lambda *_: None)
     assert list(check.findings()) == []
-    assert "2 file indexes of column 'k', of the kind 'later', which" in check.report.left_out[0]
+    assert (
+        "2 file indexes of column 'k', of the kind 'later', which"
+        in check.report.unchecked_parts[0]
+    )
     damaged = next(tmp_path.rglob("*.index"))
     damaged.write_bytes(damaged.read_bytes()[:20])
     [finding] = TableCheck(small.table, is_quick=False, progress=lambda *_: None).findings()

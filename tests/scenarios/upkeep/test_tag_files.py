@@ -117,7 +117,7 @@ def test_a_damaged_tag_can_be_deleted_and_leaves_orphans(tmp_path: Path) -> None
     cut_tag_file(table, "t4")
     before = files_on_disk(table)
     plan = plan_tag_deletion(table, ["t4"])
-    assert (plan.tags, plan.unreadable, plan.files.count) == ((), ("t4",), 0)
+    assert (plan.tags, plan.unreadable_names, plan.files.count) == ((), ("t4",), 0)
     drop_tags(table, "t4")
     del history.rows["t4"]
     assert files_on_disk(table) == before

@@ -83,7 +83,7 @@ class ToastJob:
             state_file=JobStateFile(self._checkpoint()),
             now_ms=self.table.clock.now_ms,
         )
-        settings = EpochSettings(task_count=2, block_bytes=2000)
+        settings = EpochSettings(task_count=2, block_bytes_max=2000)
         return EpochCommitter(
             RoundRunner(
                 tables=tables, settings=settings, epoch_runner=EpochHere(), clock=self.table.clock

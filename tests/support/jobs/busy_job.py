@@ -10,7 +10,12 @@ class Busy:
 
     def compaction_metrics(self) -> CompactionMetrics:
         return CompactionMetrics(
-            buckets=1, sorted_runs_max=6, running=1, queued=2, completed=3, waited_s=4.5
+            buckets=1,
+            sorted_runs_max=6,
+            running_count=1,
+            queued_count=2,
+            completed_count=3,
+            waited_s=4.5,
         )
 
     def unfinished_compactions(self) -> list[UnfinishedCompaction]:

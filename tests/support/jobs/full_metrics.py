@@ -48,7 +48,7 @@ def fill(of_table: JobMetrics) -> None:
     )  # fmt: skip
     for kind in DriftKind:
         of_table.count_drift(kind, "phone", 1)
-    numbers = CompactionMetrics(flushed_bytes=1, files=3, bytes=4)
+    numbers = CompactionMetrics(flushed_byte_count=1, file_count=3, byte_count=4)
     of_table.compactions.add(of_table.label, lambda: numbers)
     of_table.maintenance.add(of_table.label, MaintenanceMetrics)
     of_table.callbacks.add(of_table.label, lambda: ())

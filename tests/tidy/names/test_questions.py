@@ -33,6 +33,9 @@ ACCEPTED = {
 }
 """Names that are no questions, with the reason."""
 
+MASK_FUNCTION = re.compile("_mask$|_of$|^_?(add|bools|convert|decode|mark|read|set)(_|$)")
+"""A mask by its own word, a conversion, or a function that acts and says where it succeeded."""
+
 PUBLIC = "stream_app/table/api/"
 """Names of its parameters are the users'."""
 
@@ -46,6 +49,16 @@ def test_a_mask_or_a_bool_is_a_question() -> None:
         if name not in ACCEPTED and not is_question(name)
     }
     assert names == set(), "begin with a verb, such as is_, has_, may_, keeps_ or writes_"
+
+
+def test_a_function_that_returns_a_mask_is_a_question() -> None:
+    names = {
+        f"{module}: {name}"
+        for module in modules("stream_app")
+        for name in mask_functions(tree_of(module))
+        if not is_question(name.lstrip("_")) and not MASK_FUNCTION.search(name)
+    }
+    assert names == set(), "name it as its mask, such as is_last_of_key"
 
 
 def test_accepted_names_occur() -> None:
@@ -87,3 +100,13 @@ def annotated_bools(tree: ast.Module) -> Iterator[str]:
 def is_question(name: str) -> bool:
     words = name.lstrip("_").split("_")
     return not QUESTIONS.isdisjoint(words) or THIRD_PERSON.fullmatch(words[0]) is not None
+
+
+def mask_functions(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of functions that return a mask, or no mask."""
+    for node in nodes_of(tree):
+        match node:
+            case ast.FunctionDef(name=name, returns=ast.expr() as kind) if "Bools" in ast.unparse(
+                kind
+            ).split(" | "):
+                yield name

@@ -79,7 +79,7 @@ class Claim:
     flushes: int = 3_000
 
 
-LARGE = replace(INSERTS, flush_bytes=4 * MB)
+LARGE = replace(INSERTS, flush_size=4 * MB)
 CLAIMS = {
     "Compaction writes too much": Claim(
         UPDATES, lambda old, new: new.write_amplification < old.write_amplification / 2
@@ -99,7 +99,7 @@ CLAIMS = {
     ),
     "Many small files": Claim(LARGE, lambda old, new: new.files < old.files / 2),
     "A small table that is read often": Claim(
-        replace(UPDATES, key_bytes=20 * MB),
+        replace(UPDATES, keys_size=20 * MB),
         lambda old, new: new.runs_mean <= 3 < old.runs_mean - 2 and new.space_max < old.space_max,
     ),
     "Nights are quiet": Claim(

@@ -18,7 +18,7 @@ from stream_app.filestore.local_copies.lookup_copies import (
     COPIED_BYTES,
     CopiedFile,
     LookupCopies,
-    copies_bytes,
+    copies_size,
 )
 from stream_app.filestore.local_copies.lookup_copy import LookupCopy
 from stream_app.format.bucket_hash import MurmurHashes
@@ -182,7 +182,7 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
         "lookup_hit": 2,
         "lookup_evicted": 2,
     }
-    assert copies_bytes(copies.root) == 2 * size
+    assert copies_size(copies.root) == 2 * size
     assert [path for path in "abcd" if copies.find(file_at(path))] == ["b", "d"]
     clock.millis += 1000
     copies.find(file_at("d"))

@@ -38,7 +38,7 @@ def test_the_four_rows_of_the_docstring() -> None:
     window = sorted_window(batch_of([(7, 1), (5, 2), (7, 3), (5, 4)]), LAYOUT)
     assert window.order is not None
     assert window.order.tolist() == [1, 3, 0, 2]
-    assert window.last_rows(LAYOUT).tolist() == [False, True, False, True]
+    assert window.is_last_row(LAYOUT).tolist() == [False, True, False, True]
     starts = window.key_starts(LAYOUT)
     assert starts.dtype == np.int64
     assert starts.tolist() == [0, 2]

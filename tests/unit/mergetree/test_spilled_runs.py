@@ -17,7 +17,7 @@ LAYOUT = a_layout("k INT NOT NULL", "k")
 def runs_in(folder: Path, bytes_max: int | None = None) -> SpilledRuns:
     return SpilledRuns(
         layout=LAYOUT,
-        piece_bytes=100,
+        piece_size=100,
         merge=lambda window: rows_at(window.batch, window.order),
         bytes_max=bytes_max,
         parent=str(folder),

@@ -85,8 +85,8 @@ def detail_lines(report: CheckReport, *, is_quick: bool) -> list[str]:
         extent_text += f" of the table and {report.branch_count} of its branches"
     extent_text += "" if is_quick else f", {report.file_count} files with {report.row_count} rows"
     lines = [f"checked: {extent_text}" + (" (metadata alone)" if is_quick else "")]
-    lines += [f"replayed: {text}" for text in report.replayed]
-    lines += [f"not checked: {text}" for text in report.left_out]
+    lines += [f"replayed: {text}" for text in report.replayed_changes]
+    lines += [f"not checked: {text}" for text in report.unchecked_parts]
     if report.unread_files:
         lines.append(
             f"not checked: {len(report.unread_files)} files, such as {report.unread_files[0]}"

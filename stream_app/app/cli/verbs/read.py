@@ -20,7 +20,7 @@ from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import Version
 
-DESCRIPTION = "Print the rows of a table at a snapshot: the latest version of each key."
+DESCRIPTION = "Print the rows of a table at a snapshot: the newest row of each key."
 EPILOG = """\
 conditions:
   = <> != < <= > >=   IN (…)   BETWEEN … AND …   LIKE 'a%_'   IS [NOT] NULL   AND OR NOT ( )

@@ -37,7 +37,7 @@ class SignsOfLife:
 
     clock: Clock
     _read_activity: Callable[[], Activity | None] = field(init=False, default=lambda: None)
-    _current: Activity | None = field(init=False, default=None)
+    _current_activity: Activity | None = field(init=False, default=None)
     _start_s: float = field(init=False, default=0.0)
     _last_line_at_s: float = field(init=False, default=0.0)
     _is_shown: bool = field(init=False, default=False)
@@ -59,8 +59,8 @@ class SignsOfLife:
         """Return the line to log if one is due, or None."""
         now_s = self.clock.steady_seconds()
         activity = self._read_activity()
-        if activity != self._current:
-            self._current = activity
+        if activity != self._current_activity:
+            self._current_activity = activity
             self._start_s = now_s
             self._is_shown = False
         is_due = now_s - self._last_line_at_s >= _QUIET_S

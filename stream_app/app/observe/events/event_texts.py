@@ -29,9 +29,9 @@ def drained_text(epoch_count: int, lag: int | None) -> str:
 
 def compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
     """Return the rest of an epoch's line, without zero counts."""
-    parts = [f"at most {metrics.sorted_runs_max} runs", f"{metrics.running} compacting"]
-    if metrics.queued:
-        parts.append(f"{metrics.queued} queued")
+    parts = [f"at most {metrics.sorted_runs_max} runs", f"{metrics.running_count} compacting"]
+    if metrics.queued_count:
+        parts.append(f"{metrics.queued_count} queued")
     if wait_s >= _SHOWN_WAIT_MIN_S:
         parts.append(f"waited {wait_s:.2f} s before")
     return ", ".join(parts)
@@ -139,11 +139,11 @@ def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
         "level0_files": metrics.level0_files,
         "waiting_rows": metrics.waiting_rows,
         "compactions": [asdict(compaction) for compaction in report.compactions],
-        "compactions_queued": metrics.queued,
-        "compactions_running": metrics.running,
-        "compactions_completed": metrics.completed,
-        "compactions_failed": metrics.failed,
-        "compactions_dropped": metrics.dropped,
+        "compactions_queued": metrics.queued_count,
+        "compactions_running": metrics.running_count,
+        "compactions_completed": metrics.completed_count,
+        "compactions_failed": metrics.failed_count,
+        "compactions_dropped": metrics.dropped_count,
         "compaction_bytes_in": metrics.bytes_in,
         "compaction_bytes_out": metrics.bytes_out,
         "compaction_seconds": round(metrics.seconds, 3),

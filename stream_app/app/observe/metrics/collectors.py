@@ -20,7 +20,7 @@ from stream_app.fileio.counted_file_io import ERRORS, REQUEST_KINDS, RequestCoun
 from stream_app.filestore.local_copies.lookup_copies import (
     COPIED_BYTES,
     EVENTS,
-    copies_bytes,
+    copies_size,
     local_copies_folder,
 )
 from stream_app.table.commit.commit_callbacks import CallbackProblem
@@ -96,7 +96,7 @@ class StoreCollector(Collector):
         samples = (
             _MetricSample("lookup_copied_bytes", total.get(COPIED_BYTES, 0),
                     "Bytes of the local copies that were made.", is_counter=True),
-            _MetricSample("lookup_disk_bytes", copies_bytes(self.copies),
+            _MetricSample("lookup_disk_bytes", copies_size(self.copies),
                     "Bytes of the local copies on the driver's machine."),
         )  # fmt: skip
         yield from _families((self.label, sample) for sample in samples)
@@ -187,7 +187,7 @@ def expiry_samples(maintenance: MaintenanceMetrics) -> Iterator[_MetricSample]:
     for name, value, meaning in (
         ("snapshots_expired", maintenance.snapshots_expired, "Snapshots that have expired."),
         ("partitions_expired", maintenance.partitions_expired, "Partitions dropped for their age."),
-        ("expired_files", maintenance.files, "Files that expiry has deleted."),
+        ("expired_files", maintenance.file_count, "Files that expiry has deleted."),
         ("expired_bytes", maintenance.byte_count, "Bytes that expiry has deleted."),
         ("expire_failed", maintenance.failures, "Expiries that ended with an error."),
         ("expire_seconds", maintenance.seconds, "Time that expiry has taken."),
@@ -205,14 +205,14 @@ def compaction_samples(metrics: CompactionMetrics) -> Iterator[_MetricSample]:
         ("sorted_runs", metrics.sorted_runs, "Sorted runs of those buckets.", sum),
         ("waiting_rows", metrics.waiting_rows,
          "Rows of those buckets that wait for a compaction before any reader gets them.", sum),
-        ("table_files", metrics.files, "Data files of the latest snapshot.", sum),
-        ("table_bytes", metrics.bytes, "Bytes of those data files.", sum),
+        ("table_files", metrics.file_count, "Data files of the latest snapshot.", sum),
+        ("table_bytes", metrics.byte_count, "Bytes of those data files.", sum),
         ("compaction_queue_age_seconds", metrics.oldest_queued_age_s,
          "Age of the oldest compaction that waits for a thread; 0: none.", max),
         ("compaction_running_age_seconds", metrics.oldest_running_age_s,
          "Age of the oldest compaction that is worked at; 0: none.", max),
-        ("compactions_queued", metrics.queued, "Compactions that wait for a thread.", sum),
-        ("compactions_running", metrics.running, "Compactions that are worked at.", sum),
+        ("compactions_queued", metrics.queued_count, "Compactions that wait for a thread.", sum),
+        ("compactions_running", metrics.running_count, "Compactions that are worked at.", sum),
         ("write_amplification_ratio", metrics.write_amplification,
          "Bytes written by flushes and compactions for each flushed byte.", max),
     ):  # fmt: skip
@@ -220,13 +220,17 @@ def compaction_samples(metrics: CompactionMetrics) -> Iterator[_MetricSample]:
             yield _MetricSample(name, value, meaning, combine=combine)
     for name, value, meaning in (
         ("compaction_seconds", metrics.seconds, "Time that compactions have worked."),
-        ("compactions_begun", metrics.begun, "Compactions that were asked for."),
-        ("compactions_completed", metrics.completed, "Compactions that were committed."),
-        ("compactions_failed", metrics.failed, "Compactions that ended with an error."),
-        ("compactions_dropped", metrics.dropped, "Compactions that another writer has overtaken."),
+        ("compactions_begun", metrics.begun_count, "Compactions that were asked for."),
+        ("compactions_completed", metrics.completed_count, "Compactions that were committed."),
+        ("compactions_failed", metrics.failed_count, "Compactions that ended with an error."),
+        (
+            "compactions_dropped",
+            metrics.dropped_count,
+            "Compactions that another writer has overtaken.",
+        ),
         ("compaction_read_bytes", metrics.bytes_in, "Bytes that compactions have read."),
         ("compaction_written_bytes", metrics.bytes_out, "Bytes that compactions have written."),
-        ("flushed_bytes", metrics.flushed_bytes, "Bytes of data files of level 0 committed."),
+        ("flushed_bytes", metrics.flushed_byte_count, "Bytes of data files of level 0 committed."),
         ("back_pressure_seconds", metrics.waited_s, "Time that epochs waited for compaction."),
     ):
         yield _MetricSample(name, value, meaning, is_counter=True)
@@ -238,10 +242,10 @@ def _families(labelled_samples: Iterable[tuple[str, _MetricSample]]) -> Iterator
     for label, sample in labelled_samples:
         by_name[sample.name][label].append(sample)
     for name, by_label in by_name.items():
-        first = next(iter(by_label.values()))[0]
+        first_sample = next(iter(by_label.values()))[0]
         family: Metric
-        family_type = CounterMetricFamily if first.is_counter else GaugeMetricFamily
-        family = family_type(APP_PREFIX + name, first.meaning, labels=["table"])
+        family_type = CounterMetricFamily if first_sample.is_counter else GaugeMetricFamily
+        family = family_type(APP_PREFIX + name, first_sample.meaning, labels=["table"])
         for label, samples in by_label.items():
-            family.add_metric([label], first.combine(sample.value for sample in samples))
+            family.add_metric([label], first_sample.combine(sample.value for sample in samples))
         yield family

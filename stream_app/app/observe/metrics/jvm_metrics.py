@@ -59,7 +59,7 @@ class JvmCollector(Collector):
         heap = beans.getMemoryMXBean().getHeapMemoryUsage()
         yield self._gauge("jvm_heap_used_bytes", "Heap of the driver in use.", heap.getUsed())
         yield self._gauge("jvm_heap_max_bytes", "Most that it may become.", heap.getMax())
-        resident = _resident_bytes(int(java.lang.ProcessHandle.current().pid()))
+        resident = _resident_size(int(java.lang.ProcessHandle.current().pid()))
         if resident is not None:
             yield self._gauge(
                 "jvm_resident_memory_bytes",
@@ -95,7 +95,7 @@ class JvmCollector(Collector):
         return CounterMetricFamily(APP_PREFIX + name, meaning, labels=["table", label])
 
 
-def _resident_bytes(process_id: int) -> int | None:
+def _resident_size(process_id: int) -> int | None:
     """Return a process's resident memory in bytes, or None on a system without /proc."""
     try:
         pages = Path(f"/proc/{process_id}/statm").read_text().split()[1]

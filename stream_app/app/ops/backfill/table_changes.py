@@ -163,7 +163,7 @@ class TableChanges:
         """Return the differences as changes in key order: +I, -D, and -U before its +U."""
         is_delete = retract_mask(row_differences.batch)[row_differences.order]
         becomes_delete = is_delete[row_differences.newer_indices]
-        is_changed = ~row_differences.same_values() & ~becomes_delete
+        is_changed = ~row_differences.has_same_values() & ~becomes_delete
         old, new = (
             row_differences.older_indices[is_changed],
             row_differences.newer_indices[is_changed],

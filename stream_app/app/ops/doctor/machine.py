@@ -60,40 +60,40 @@ def package_observations() -> Iterator[Observation]:
 
 
 def memory_observations(
-    spark_settings: Mapping[str, str], memory_bytes: int, buffer_bytes: int, core_count: int
+    spark_settings: Mapping[str, str], memory_size: int, buffer_size: int, core_count: int
 ) -> Iterator[Observation]:
     """Yield whether Spark's JVM leaves enough memory for the Python workers' write buffers.
 
     Args:
         spark_settings: the configuration's section ``[spark]``.
-        memory_bytes: the machine's memory in bytes.
-        buffer_bytes: the size of a write buffer; each writing task has one.
+        memory_size: the machine's memory in bytes.
+        buffer_size: the size of a write buffer; each writing task has one.
         core_count: the number of cores of the machine.
     """
-    heap_bytes = _size(spark_settings, DRIVER_MEMORY, _SPARK_DEFAULT)
-    if isinstance(heap_bytes, Observation):
-        yield heap_bytes
+    heap_size = _size(spark_settings, DRIVER_MEMORY, _SPARK_DEFAULT)
+    if isinstance(heap_size, Observation):
+        yield heap_size
         return
     local_master = _LOCAL_THREADS.match(spark_settings.get("spark.master", "local[*]"))
     task_count = 0
     if local_master is not None:
         task_count = core_count if local_master[1] == "*" else int(local_master[1] or 1)
-    requirement_text = f"{size_text(heap_bytes)} for Spark's JVM"
+    requirement_text = f"{size_text(heap_size)} for Spark's JVM"
     if task_count:
-        requirement_text += f" and {task_count} write buffers of {size_text(buffer_bytes)}"
-    requirement_text += f", of {size_text(memory_bytes)}"
-    if heap_bytes + task_count * buffer_bytes > memory_bytes * _MEMORY_SHARE:
+        requirement_text += f" and {task_count} write buffers of {size_text(buffer_size)}"
+    requirement_text += f", of {size_text(memory_size)}"
+    if heap_size + task_count * buffer_size > memory_size * _MEMORY_SHARE:
         rest = "Python's workers and compactions need the rest"
         fix = f"lower {DRIVER_MEMORY}, the cores of spark.master or write-buffer-size: {rest}"
         yield warning_observation("memory", requirement_text, fix)
     else:
         yield good_observation("memory", requirement_text)
     if not task_count:
-        yield from _executor_memory_observations(spark_settings, buffer_bytes)
+        yield from _executor_memory_observations(spark_settings, buffer_size)
 
 
 def _executor_memory_observations(
-    spark_settings: Mapping[str, str], buffer_bytes: int
+    spark_settings: Mapping[str, str], buffer_size: int
 ) -> Iterator[Observation]:
     """Yield whether an executor on a cluster leaves enough memory for its Python workers.
 
@@ -107,9 +107,9 @@ def _executor_memory_observations(
         if isinstance(size, Observation):
             yield size
             return
-    heap_bytes, *overhead_sizes = [size for size in sizes if isinstance(size, int)]
-    overhead_bytes = max(
-        overhead_sizes, default=max(_OVERHEAD_MIN, int(heap_bytes * _OVERHEAD_SHARE))
+    heap_size, *overhead_sizes = [size for size in sizes if isinstance(size, int)]
+    overhead_size = max(
+        overhead_sizes, default=max(_OVERHEAD_MIN, int(heap_size * _OVERHEAD_SHARE))
     )
     cores_text = spark_settings.get("spark.executor.cores", "1")
     if not (cores_text.isascii() and cores_text.isdecimal()):
@@ -118,10 +118,10 @@ def _executor_memory_observations(
         return
     task_count = int(cores_text)
     requirement_text = (
-        f"an executor leaves Python {size_text(overhead_bytes)}, and its {task_count} tasks have "
-        f"write buffers of {size_text(buffer_bytes)} each"
+        f"an executor leaves Python {size_text(overhead_size)}, and its {task_count} tasks have "
+        f"write buffers of {size_text(buffer_size)} each"
     )
-    if task_count * buffer_bytes > overhead_bytes:
+    if task_count * buffer_size > overhead_size:
         fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
         yield warning_observation("memory", requirement_text, fix)
     else:

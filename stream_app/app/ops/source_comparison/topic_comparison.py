@@ -101,7 +101,7 @@ class ComparedTable:
                     self.snapshot, *self.omissions.key_names.values()
                 )
             topics = ", ".join(sorted({topic for topic, _ in self.ends}))
-            report.replayed.append(
+            report.replayed_changes.append(
                 f"{self.source_replay.count} changes of {topics}, up to where the table is"
             )
         yield from self.omissions.findings()

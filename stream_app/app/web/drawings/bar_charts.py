@@ -62,17 +62,17 @@ class ChartAxis:
         return round(max(_BAR_HEIGHT_MIN, _AXIS_HEIGHT * self.share_of(value)), 1)
 
 
-def linear_axis(largest: float, text_of: Callable[[float], str]) -> ChartAxis:
+def linear_axis(largest_value: float, text_of: Callable[[float], str]) -> ChartAxis:
     """Return an axis of equal steps, up to a round number that is not below the largest value."""
-    step = _round_step(largest / 3) if largest > 0 else 1.0
-    top = step * max(1, math.ceil(largest / step - 1e-9))
+    step = _round_step(largest_value / 3) if largest_value > 0 else 1.0
+    top = step * max(1, math.ceil(largest_value / step - 1e-9))
     values = [step * index for index in range(1, round(top / step) + 1)]
     return _axis(lambda value: value / top, values, text_of)
 
 
-def log_axis(largest: float, text_of: Callable[[float], str]) -> ChartAxis:
+def log_axis(largest_value: float, text_of: Callable[[float], str]) -> ChartAxis:
     """Return an axis with a step for each power of ten; 1 is one step above zero."""
-    power = max(1, math.ceil(math.log10(max(1.0, largest)) - 1e-9))
+    power = max(1, math.ceil(math.log10(max(1.0, largest_value)) - 1e-9))
     step = math.ceil((power + 1) / _TICKS_MAX)
     values = [10.0**exponent for exponent in range(power, -1, -step)][::-1]
     return _axis(lambda value: (math.log10(max(1.0, value)) + 1) / (power + 1), values, text_of)

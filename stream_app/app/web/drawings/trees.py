@@ -53,7 +53,7 @@ class BucketTree:
     """One bucket's tree.
 
     Attributes:
-        next: the compaction that is due, or why none is.
+        next_text: the compaction that is due, or why none is.
         compaction: the compaction that runs or waits for a thread; empty without one.
     """
 
@@ -64,7 +64,7 @@ class BucketTree:
     row_count: int
     byte_count: int
     lines: tuple[LevelLine, ...]
-    next: str
+    next_text: str
     compaction: str
 
 
@@ -115,7 +115,7 @@ def _tree(
         row_count=sum(run.rows for run in runs),
         byte_count=sum(run.bytes for run in runs),
         lines=tuple(lines),
-        next=next_compactions.of_bucket(bucket_key, len(runs)),
+        next_text=next_compactions.of_bucket(bucket_key, len(runs)),
         compaction="" if compaction is None else _compaction_text(compaction),
     )
 

@@ -203,7 +203,7 @@ class _SchemaReader:
     def tables(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
         """Return database, schema and table, strings [n], and the mask of messages with a table."""
         cursor, message = cursor_over(values, self.root)
-        is_intact = ~cursor.broken()
+        is_intact = ~cursor.is_broken()
         source = self._source(message)
         fields = message.fields if source is None else source.fields
         field_names = FLAT_FIELDS if source is None else TABLE_FIELDS
@@ -243,7 +243,7 @@ class _SchemaReader:
         cursor, message = cursor_over(values, self.root)
         source = self._source(message)
         time = message.fields.get(_FLAT_TIME) if source is None else source.fields.get(_TIME)
-        is_broken = cursor.broken()
+        is_broken = cursor.is_broken()
         broken_indices = np.flatnonzero(is_broken)
         if (
             time is None

@@ -212,7 +212,7 @@ class DebeziumAvro(DebeziumJson):
             values = values.filter(pa.array(is_undecoded))
             message_indices = message_indices[is_undecoded]
         cursor, message = cursor_over(values, schema_plan.root)
-        parsed_images = self._images(message, cursor, ~cursor.broken(), schema_plan)
+        parsed_images = self._images(message, cursor, ~cursor.is_broken(), schema_plan)
         is_undecoded = self._decode_images(parsed_images, message_indices, schema_plan, outcome)
         if is_undecoded.any():
             self._decode_as_json(

@@ -55,7 +55,7 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     """
     data, offsets = own_bytes(texts)
     kinds = _BYTE_KINDS[data]
-    is_in_string = _in_string(kinds, offsets)  # step 1
+    is_in_string = _is_in_string(kinds, offsets)  # step 1
     step = np.where(is_in_string, np.int8(0), _STEPS[data])
     depth = _depth(step, offsets)
     is_within = (depth >= 2) | ((depth == 1) & (step < 0))  # step 2
@@ -78,7 +78,7 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     return _quote_arrays(data, offsets, (is_start, is_quote, is_end), is_blank), is_flat  # step 4
 
 
-def _in_string(kinds: Bytes, offsets: Int64s) -> Bools:
+def _is_in_string(kinds: Bytes, offsets: Int64s) -> Bools:
     """Mark the bytes of strings, from a quote on, until the one that ends the string."""
     is_in_string: Bools = np.logical_xor.accumulate(kinds == _QUOTE)
     ends_in_string = is_in_string[offsets[1:-1] - 1]

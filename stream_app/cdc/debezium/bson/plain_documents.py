@@ -23,7 +23,7 @@ from stream_app.arrow_buffers import Bools, bytes_of, offsets_of, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.debezium.bson.array_texts import arrays_as_texts
 from stream_app.cdc.debezium.bson.extended_json import MongoKind, mongo_kind_of, plain_value
-from stream_app.cdc.debezium.bson.typed_values import TypedColumn, typed_value, unusual_documents
+from stream_app.cdc.debezium.bson.typed_values import TypedColumn, is_unusual_document, typed_value
 from stream_app.cdc.json_message import JsonNumber, json_text, load_document, with_values
 
 _USUAL_KINDS = (
@@ -51,7 +51,7 @@ def plain_documents(
         typed_columns: the table's columns that are not STRING, by name.
     """
     extended_texts = texts
-    is_unusual = unusual_documents(texts, typed_columns)
+    is_unusual = is_unusual_document(texts, typed_columns)
     for mark, pattern in _USUAL_KINDS:  # step 1
         if _may_contain(texts, mark):
             texts = pc.replace_substring_regex(texts, pattern, r"\1")

@@ -4,7 +4,7 @@ Plain JSON has fewer kinds than BSON: a date, a long and a timestamp are numbers
 code and bytes are texts. So a value is judged before its kind is lost. A value without a meaning in
 its column makes the record bad.
 
-1. `unusual_documents` finds, many documents at once, those with other kinds of values than their
+1. `is_unusual_document` finds, many documents at once, those with other kinds of values than their
    columns expect. `plain_documents` rewrites all others together.
 2. `typed_value` judges and converts one value of an unusual document.
 
@@ -141,7 +141,7 @@ class TypedColumn:
         return _NULL if holds_bytes else _NULL | {UsualValue.LIST}
 
 
-def unusual_documents(texts: pa.Array, typed_columns: Mapping[str, TypedColumn]) -> Bools:
+def is_unusual_document(texts: pa.Array, typed_columns: Mapping[str, TypedColumn]) -> Bools:
     """Return the mask of documents with a value that its column does not accept: bool [n].
 
     Args:

@@ -258,7 +258,7 @@ def _drift_of(
     sightings: dict[DriftedColumn, Sighting] = {}
     differing_indices = np.flatnonzero(hashes)
     _, firsts, counts = np.unique(hashes[differing_indices], return_index=True, return_counts=True)
-    for first, count in zip(differing_indices[firsts].tolist(), counts.tolist(), strict=True):
-        for images in _images_in([values[int(indices[first])].as_py()]):
-            add_sighting(sightings, images.drift(policy.columns), Sighting(count, first))
+    for first_index, count in zip(differing_indices[firsts].tolist(), counts.tolist(), strict=True):
+        for images in _images_in([values[int(indices[first_index])].as_py()]):
+            add_sighting(sightings, images.drift(policy.columns), Sighting(count, first_index))
     return policy.reported(sightings)

@@ -95,7 +95,7 @@ class ValueCursor:
         self.positions = starts.copy()
         self._step_count = 0
 
-    def broken(self) -> Bools:
+    def is_broken(self) -> Bools:
         """Return the mask of messages whose last value does not end where they end: bool [n]."""
         is_broken: Bools = self.positions != self._ends
         return is_broken
@@ -173,10 +173,10 @@ class ValueCursor:
     def _read_varints(self, indices: Int64s) -> npt.NDArray[np.uint64]:
         """Read numbers of variable length, least significant seven bits first: uint64 [m]."""
         positions = self.positions[indices]
-        first = self._data[positions]
+        first_bytes = self._data[positions]
         positions = positions + 1
-        values = (first & 0x7F).astype(np.uint64)
-        unfinished_indices = np.flatnonzero(first >= 0x80)
+        values = (first_bytes & 0x7F).astype(np.uint64)
+        unfinished_indices = np.flatnonzero(first_bytes >= 0x80)
         for byte_number in range(1, _VARINT_BYTES_MAX):
             if not len(unfinished_indices):
                 break

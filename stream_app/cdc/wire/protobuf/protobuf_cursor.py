@@ -180,7 +180,7 @@ class ProtobufCursor(ValueCursor):
             starts, np.minimum(starts + lengths, self._ends[indices])
         )
         values = inner_cursor.read_fields(inner_fields)
-        self._mark_broken(indices[inner_cursor.broken()])
+        self._mark_broken(indices[inner_cursor.is_broken()])
         if wrapped_field is not None:
             field_values.put_inner(indices, values[wrapped_field.name])
             return

@@ -92,8 +92,8 @@ def _transpose(builder: Any, rows: list[Any]) -> list[Any]:
 
 def _interleaving(half: int) -> Any:
     """Return the alternating words of the lower or upper halves of two vectors."""
-    first = half * (LANES // 2)
-    words = [first + position // 2 + (position % 2) * LANES for position in range(LANES)]
+    first_lane = half * (LANES // 2)
+    words = [first_lane + position // 2 + (position % 2) * LANES for position in range(LANES)]
     return ir.Constant(_WORDS, [ir.Constant(_WORD, word) for word in words])
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
+from stream_app.mergetree.merge_engines.aggregates.combined_values import is_counted_change
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
     fill_nulls,
     from_ordered_integers,
@@ -110,7 +110,7 @@ def _first(changes: SegmentChanges, is_add: Bools, is_valid: Bools) -> Int64s:
         | changes.is_any(ChangeOp.SET, ChangeOp.CLEAR)
     )
     last_indices = changes.last_indices(is_set)
-    is_value = (last_indices >= 0) & valid_or_set(changes, is_valid)[last_indices]
+    is_value = (last_indices >= 0) & is_valid_or_set(changes, is_valid)[last_indices]
     return changes.row_at(np.where(is_value, last_indices, -1))
 
 
@@ -129,14 +129,14 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
     is_valid = valid_of(column)
     open_segments = np.flatnonzero(~is_valid[ends])
     edges = changes.ends if step < 0 else changes.starts
-    nearest = ends.copy()
+    nearest_rows = ends.copy()
     for distance in range(1, min(changes.depth, SHALLOW)):
         # Selecting by indices is three times faster than by an irregular mask.
         open_segments = open_segments[np.flatnonzero(changes.lengths[open_segments] > distance)]
         rows = changes.row_indices[edges[open_segments] + step * distance]
         is_hit = is_valid[rows]
         hit_indices = np.flatnonzero(is_hit)
-        nearest[open_segments[hit_indices]] = rows[hit_indices]
+        nearest_rows[open_segments[hit_indices]] = rows[hit_indices]
         open_segments = open_segments[np.flatnonzero(~is_hit)]
     open_segments = open_segments[changes.lengths[open_segments] > SHALLOW]
     if len(open_segments):
@@ -148,11 +148,11 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
         )
         valid_indices = valid_indices[open_segments]
         has_value = (valid_indices >= 0) & (valid_indices < len(changes.row_indices))
-        nearest[open_segments[has_value]] = changes.row_indices[valid_indices[has_value]]
-    return nearest
+        nearest_rows[open_segments[has_value]] = changes.row_indices[valid_indices[has_value]]
+    return nearest_rows
 
 
-def valid_or_set(changes: SegmentChanges, is_valid: Bools) -> Bools:
+def is_valid_or_set(changes: SegmentChanges, is_valid: Bools) -> Bools:
     """Return the mask of changes that have a value, or set the value even to null."""
     return ~changes.is_any(ChangeOp.CLEAR) & (is_valid | changes.is_any(ChangeOp.SET))
 
@@ -195,11 +195,11 @@ def _extreme_values(
     if changes.ops is None and changes.depth <= SHALLOW:
         return _extreme_in_rounds(column, changes, is_largest=reduce is np.maximum)
     values = ordered_integers(column)[changes.row_indices]
-    is_counted = counted_changes(column, changes)
+    is_counted = is_counted_change(column, changes)
     limits = np.iinfo(values.dtype)
     neutral = limits.min if reduce is np.maximum else limits.max
-    extreme = reduce.reduceat(np.where(is_counted, values, neutral), changes.starts)
-    is_extreme = is_counted & (values == np.repeat(extreme, changes.lengths))
+    extremes = reduce.reduceat(np.where(is_counted, values, neutral), changes.starts)
+    is_extreme = is_counted & (values == np.repeat(extremes, changes.lengths))
     last_indices = changes.last_indices(is_extreme)
     return changes.row_at(last_indices)
 
@@ -211,16 +211,16 @@ def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc)
     is_valid = valid_of(column)
     limits = np.iinfo(np.int64)
     neutral = limits.min if reduce is np.maximum else limits.max
-    extreme = changes.reduce(fill_nulls(values, is_valid, neutral), reduce)
-    has_value = extreme != neutral
+    extremes = changes.reduce(fill_nulls(values, is_valid, neutral), reduce)
+    has_value = extremes != neutral
     if (is_valid & (values == neutral)).any():
         has_value = is_valid[nearest_valid(column, changes, changes.newest_row_indices, -1)]
-    return from_ordered_integers(extreme, has_value, column.type)
+    return from_ordered_integers(extremes, has_value, column.type)
 
 
 def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest: bool) -> Int64s:
     """Return the extreme of short segments: each round compares the next value with the best."""
-    best = changes.oldest_row_indices.copy()
+    best_rows = changes.oldest_row_indices.copy()
     is_valid = valid_of(column) if column.null_count else None
     compare = pc.greater_equal if is_largest else pc.less_equal
     for all_segments, all_rows in changes.later_row_indices:
@@ -228,14 +228,17 @@ def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest:
         rows = all_rows
         if is_valid is not None:
             # A null loses to any value.
-            best_is_valid, row_is_valid = is_valid[best[segments]], is_valid[rows]
+            best_is_valid, row_is_valid = is_valid[best_rows[segments]], is_valid[rows]
             valid_indices = np.flatnonzero(row_is_valid > best_is_valid)
-            comparable = np.flatnonzero(row_is_valid & best_is_valid)
-            best[segments[valid_indices]] = rows[valid_indices]
-            segments, rows = segments[comparable], rows[comparable]
-        values, best_values = column.take(pa.array(rows)), column.take(pa.array(best[segments]))
+            comparable_indices = np.flatnonzero(row_is_valid & best_is_valid)
+            best_rows[segments[valid_indices]] = rows[valid_indices]
+            segments, rows = segments[comparable_indices], rows[comparable_indices]
+        values, best_values = (
+            column.take(pa.array(rows)),
+            column.take(pa.array(best_rows[segments])),
+        )
         improved_indices = np.flatnonzero(
             compare(values, best_values).to_numpy(zero_copy_only=False)
         )
-        best[segments[improved_indices]] = rows[improved_indices]
-    return best
+        best_rows[segments[improved_indices]] = rows[improved_indices]
+    return best_rows

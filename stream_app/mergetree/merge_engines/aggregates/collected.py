@@ -21,9 +21,9 @@ from stream_app.mergetree.merge_engines.aggregates.elements import (
     build_elements,
     first_of_each,
     fold_elements,
+    is_standing_element,
     last_of_each,
     pair_numbers,
-    standing_elements,
 )
 from stream_app.mergetree.merge_engines.aggregates.limited_elements import limited_update
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
@@ -46,8 +46,8 @@ def collect_elements(
     if not aggregate.is_distinct:
         return fold_elements(column, changes, _all_elements)
     # Each merged row, even one with null, makes the elements distinct.
-    has_add = changes.segments_with(
-        changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER) & changes.since_restart()
+    has_add = changes.has_any(
+        changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER) & changes.is_since_restart()
     )
     is_merged = has_add & (changes.merges_single_rows | (changes.lengths > 1))
     return fold_elements(column, changes, _distinct_elements, is_merged)
@@ -63,7 +63,7 @@ def _all_elements(nested_column: NestedColumn, elements: Elements, count: int) -
 
 def _distinct_elements(nested_column: NestedColumn, elements: Elements, count: int) -> pa.Array:
     pairs = _pairs(nested_column, elements)
-    standing = np.flatnonzero(standing_elements(elements, pairs))
+    standing = np.flatnonzero(is_standing_element(elements, pairs))
     distinct = elements.where(standing).where(first_of_each(pairs[standing]))
     return build_elements(nested_column, distinct, count)
 
@@ -93,10 +93,10 @@ def _elements_not_retracted(pairs: Int64s, is_retract: Bools) -> Int64s:
     # pair to pair lets one running minimum serve all pairs.
     offsets = ordered_pairs * (2 * len(ordered_pairs) + 2)
     minima = np.minimum.accumulate(levels - offsets) + offsets
-    remaining = levels[ends] - np.minimum(minima[ends], 0)
+    remaining_counts = levels[ends] - np.minimum(minima[ends], 0)
     add_counts = np.cumsum(is_add)
     later_adds = np.repeat(add_counts[ends], ends - starts + 1) - add_counts
-    is_left = is_add & (later_adds < np.repeat(remaining, ends - starts + 1))
+    is_left = is_add & (later_adds < np.repeat(remaining_counts, ends - starts + 1))
     return np.sort(order[np.flatnonzero(is_left)])
 
 
@@ -125,17 +125,17 @@ def update_rows(
     def choose(nested_column: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, rows = _without_nulls(nested_column, elements)
         if aggregate.nested_key:
-            remaining = _newest_elements(
+            remaining_elements = _newest_elements(
                 elements, pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
             )
         elif elements.is_retract.any():
-            is_standing = standing_elements(
+            is_standing = is_standing_element(
                 elements, pair_numbers(elements.segments, value_codes(rows))
             )
-            remaining = elements.where(is_standing).in_order()
+            remaining_elements = elements.where(is_standing).in_order()
         else:
-            remaining = elements.in_order()
-        return build_elements(nested_column, remaining, count)
+            remaining_elements = elements.in_order()
+        return build_elements(nested_column, remaining_elements, count)
 
     return fold_elements(column, changes, choose)
 
@@ -175,7 +175,7 @@ def _without_nulls(nested_column: NestedColumn, elements: Elements) -> tuple[Ele
 
 def _newest_elements(elements: Elements, pairs: Int64s) -> Elements:
     """Return each remaining pair's newest element, at the place of the oldest."""
-    standing = np.flatnonzero(standing_elements(elements, pairs))
+    standing = np.flatnonzero(is_standing_element(elements, pairs))
     elements, pairs = elements.where(standing), pairs[standing]
     order = np.lexsort((elements.ranks, elements.segments))
     elements, pairs = elements.where(order), pairs[order]

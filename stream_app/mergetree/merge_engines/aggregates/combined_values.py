@@ -22,13 +22,13 @@ Combine = Callable[[pa.Array, Int64s], pa.Array]
 value a group. A group has two values at least."""
 
 
-def counted_changes(column: pa.Array, changes: SegmentChanges) -> Bools:
+def is_counted_change(column: pa.Array, changes: SegmentChanges) -> Bools:
     """Return the mask of changes with a value that still counts: bool [changes]."""
     if changes.ops is None:
         return changes.is_valid(column)
     return (
         changes.is_valid(column)
-        & changes.since_restart()
+        & changes.is_since_restart()
         & ~changes.is_any(ChangeOp.SKIP, ChangeOp.CLEAR)
     )
 

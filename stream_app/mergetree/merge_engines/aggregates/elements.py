@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
+from stream_app.mergetree.merge_engines.aggregates.combined_values import is_counted_change
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
     SegmentChanges,
@@ -116,7 +116,7 @@ def fold_elements(
     Args:
         rebuilds_single: bool [segments]; whether even a single value is rebuilt from its elements.
     """
-    is_counted = counted_changes(column, changes)
+    is_counted = is_counted_change(column, changes)
     is_retract = is_counted & changes.is_any(ChangeOp.RETRACT)
     is_add = is_counted & ~is_retract
     first_adds, last_adds = changes.first_indices(is_add), changes.last_indices(is_add)
@@ -166,7 +166,7 @@ def pair_numbers(segments: Int64s, codes: Int64s) -> Int64s:
     return ranks
 
 
-def standing_elements(elements: Elements, pairs: Int64s) -> Bools:
+def is_standing_element(elements: Elements, pairs: Int64s) -> Bools:
     """Return the mask of elements that no later element of their pair undoes: bool [m]."""
     if not elements.is_retract.any():
         return np.ones(len(pairs), np.bool_)

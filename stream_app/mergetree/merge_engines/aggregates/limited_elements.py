@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
+from stream_app.mergetree.merge_engines.aggregates.combined_values import is_counted_change
 from stream_app.mergetree.merge_engines.aggregates.elements import (
     NestedColumn,
     last_of_each,
@@ -84,8 +84,8 @@ def limited_update(
     keys = [rows.field(name) for name in aggregate.nested_key] or [rows]
     codes = combined_codes([value_codes(key) for key in keys], len(rows))
 
-    def add(present: SegmentElements, added_elements: SegmentElements) -> SegmentElements:
-        sizes = present.sizes(len(changes.starts))
+    def add(present_elements: SegmentElements, added_elements: SegmentElements) -> SegmentElements:
+        sizes = present_elements.sizes(len(changes.starts))
         is_full = sizes >= aggregate.count_limit
         added_elements = added_elements.where(
             is_valid[added_elements.indices] & ~is_full[added_elements.segments]
@@ -94,8 +94,8 @@ def limited_update(
             added_elements.indices_in_segments()
             < (aggregate.count_limit - sizes)[added_elements.segments]
         )
-        merged_elements = present.where(
-            is_full[present.segments] | is_valid[present.indices]
+        merged_elements = present_elements.where(
+            is_full[present_elements.segments] | is_valid[present_elements.indices]
         ).merge_with(added_elements)
         if not aggregate.nested_key:
             return merged_elements
@@ -108,15 +108,21 @@ def limited_update(
         pairs = pair_numbers(merged_elements.segments, keys - keys.min(initial=0))
         return merged_elements.where(last_of_each(pairs))
 
-    def retract(present: SegmentElements, retracted_elements: SegmentElements) -> SegmentElements:
-        present, retracted_elements = (
-            present.where(is_valid[present.indices]),
+    def retract(
+        present_elements: SegmentElements, retracted_elements: SegmentElements
+    ) -> SegmentElements:
+        present_elements, retracted_elements = (
+            present_elements.where(is_valid[present_elements.indices]),
             retracted_elements.where(is_valid[retracted_elements.indices]),
         )
-        pairs, retracted_pairs = _pairs_of_both(codes, present, retracted_elements)
+        pairs, retracted_pairs = _pairs_of_both(codes, present_elements, retracted_elements)
         is_left = ~np.isin(pairs, retracted_pairs)
-        present = present.where(is_left)
-        return present.where(last_of_each(pairs[is_left])) if aggregate.nested_key else present
+        present_elements = present_elements.where(is_left)
+        return (
+            present_elements.where(last_of_each(pairs[is_left]))
+            if aggregate.nested_key
+            else present_elements
+        )
 
     return _in_rounds(nested_column, changes, add, retract)
 
@@ -141,25 +147,25 @@ def merge_maps_by_time(
     ranks = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.int64)
     ranks = np.where(times.is_valid().to_numpy(zero_copy_only=False), ranks, 0)
 
-    def add(present: SegmentElements, added_elements: SegmentElements) -> SegmentElements:
-        pairs, added_pairs = _pairs_of_both(codes, present, added_elements)
+    def add(present_elements: SegmentElements, added_elements: SegmentElements) -> SegmentElements:
+        pairs, added_pairs = _pairs_of_both(codes, present_elements, added_elements)
         index_of_pair = np.full(len(pairs) + len(added_pairs), -1, dtype=np.int64)
         index_of_pair[pairs] = np.arange(len(pairs))
         old_indices = index_of_pair[added_pairs]
         has_old = old_indices >= 0
         old_ranks = np.zeros(len(old_indices), np.int64)
-        old_ranks[has_old] = ranks[present.indices[old_indices[has_old]]]
+        old_ranks[has_old] = ranks[present_elements.indices[old_indices[has_old]]]
         is_newer = has_row[added_elements.indices] & (ranks[added_elements.indices] > old_ranks)
-        indices = present.indices.copy()
+        indices = present_elements.indices.copy()
         indices[old_indices[is_newer & has_old]] = added_elements.indices[is_newer & has_old]
         is_removed = np.zeros(len(indices), np.bool_)
         is_removed[old_indices[~has_row[added_elements.indices] & has_old]] = True
-        updated_elements = SegmentElements(indices, present.segments)
+        updated_elements = SegmentElements(indices, present_elements.segments)
         return updated_elements.where(~is_removed).merge_with(
             added_elements.where(is_newer & ~has_old)
         )
 
-    return _in_rounds(nested_column, changes, add, lambda present, _: present)
+    return _in_rounds(nested_column, changes, add, lambda present_elements, _: present_elements)
 
 
 def _pairs_of_both(
@@ -193,15 +199,15 @@ def _in_rounds(
         round 2  [a, b, c]
         result   [[a, b, c], [d]]
     """
-    is_counted, count = counted_changes(nested_column.column, changes), len(changes.starts)
+    is_counted, count = is_counted_change(nested_column.column, changes), len(changes.starts)
     ops = np.zeros(len(changes.row_indices), np.int8) if changes.ops is None else changes.ops
-    present = SegmentElements(np.empty(0, np.int64), np.empty(0, np.int64))
+    present_elements = SegmentElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished_parts = []
     has_value = np.zeros(count, np.bool_)
     for round_index, (segments, indices) in enumerate(changes.rounds(is_counted)):
-        is_over = (changes.lengths <= round_index)[present.segments]
-        finished_parts.append(present.where(is_over))
-        present = present.where(~is_over)
+        is_over = (changes.lengths <= round_index)[present_elements.segments]
+        finished_parts.append(present_elements.where(is_over))
+        present_elements = present_elements.where(~is_over)
         element_indices, owners = nested_column.elements(changes.row_indices[indices])
         added_elements = SegmentElements(element_indices, segments[owners])
         op = np.full(count, ChangeOp.SKIP, np.int8)
@@ -212,24 +218,26 @@ def _in_rounds(
         is_late &= has_value
         is_retract &= has_value
         parts = (
-            present.where((~(is_add | is_late | is_retract))[present.segments]),
+            present_elements.where((~(is_add | is_late | is_retract))[present_elements.segments]),
             added_elements.where(is_first[added_elements.segments]),
             add(
-                present.where(is_add[present.segments]),
+                present_elements.where(is_add[present_elements.segments]),
                 added_elements.where(is_add[added_elements.segments]),
             ),
             add(
                 added_elements.where(is_late[added_elements.segments]),
-                present.where(is_late[present.segments]),
+                present_elements.where(is_late[present_elements.segments]),
             ),
             retract(
-                present.where(is_retract[present.segments]),
+                present_elements.where(is_retract[present_elements.segments]),
                 added_elements.where(is_retract[added_elements.segments]),
             ),
         )
-        present = SegmentElements.join(parts)
+        present_elements = SegmentElements.join(parts)
         has_value |= has_new
-    present = SegmentElements.join((*finished_parts, present))
-    children = tuple(child.take(pa.array(present.indices)) for child in nested_column.children)
-    values = nested_column.with_children(children, present.segments, count)
+    present_elements = SegmentElements.join((*finished_parts, present_elements))
+    children = tuple(
+        child.take(pa.array(present_elements.indices)) for child in nested_column.children
+    )
+    values = nested_column.with_children(children, present_elements.segments, count)
     return values.take(pa.array(np.arange(count), mask=~has_value))

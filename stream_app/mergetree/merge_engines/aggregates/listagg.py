@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
+from stream_app.mergetree.merge_engines.aggregates.combined_values import is_counted_change
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import text_lengths
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     SegmentChanges,
@@ -25,7 +25,7 @@ def join_texts(
 ) -> SegmentValues:
     """Join the texts that are not empty, in order; a late text precedes the others."""
     changes.refuse_retract("listagg")
-    is_counted = has_text = counted_changes(column, changes)
+    is_counted = has_text = is_counted_change(column, changes)
     is_empty = valid_of(column) & (text_lengths(column) == 0)
     if has_empty := bool(is_empty.any()):
         has_text = is_counted & ~is_empty[changes.row_indices]
@@ -43,7 +43,7 @@ def join_texts(
         row_indices,
         bounds,
         aggregate.delimiter,
-        changes.segments_with(is_counted) if has_empty else None,
+        changes.has_any(is_counted) if has_empty else None,
     )
 
 

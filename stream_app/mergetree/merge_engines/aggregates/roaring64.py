@@ -137,13 +137,13 @@ def _read_containers(data: bytes, byte_offset: int) -> dict[int, tuple[int, int,
                 continue
             form, cardinality = struct.unpack_from("<Bi", data, byte_offset)
             byte_offset += 5
-            size = _body_bytes(form, cardinality, data, byte_offset)
+            size = _body_size(form, cardinality, data, byte_offset)
             by_index[array << 32 | slot] = form, cardinality, data[byte_offset : byte_offset + size]
             byte_offset += size
     return by_index
 
 
-def _body_bytes(form: int, cardinality: int, data: bytes, byte_offset: int) -> int:
+def _body_size(form: int, cardinality: int, data: bytes, byte_offset: int) -> int:
     if form == _RUN:
         return 2 + 4 * int.from_bytes(data[byte_offset : byte_offset + 2], "little")
     if form == _BITMAP:
@@ -194,7 +194,7 @@ def _containers_of(bitmap: BitMap) -> Iterator[_Container]:
         cardinality = heads[2 * index + 1] + 1
         form = _BITMAP if cardinality > _ARRAY_MAX else _ARRAY
         form = _RUN if run_bits >> index & 1 else form
-        size = _body_bytes(form, cardinality, data, byte_offset)
+        size = _body_size(form, cardinality, data, byte_offset)
         yield _Container(
             heads[2 * index], form, cardinality, data[byte_offset : byte_offset + size]
         )

@@ -95,12 +95,16 @@ class Segments:
     def later_row_indices(self) -> list[tuple[Int64s, Int64s]]:
         """The segments and the changes' rows of each round but the first."""
         rounds = []
-        active = np.flatnonzero(self.lengths > 1)
+        active_segments = np.flatnonzero(self.lengths > 1)
         for round_index in range(1, self.depth):
             if round_index > 1:
                 # Selecting by indices is three times faster than by an irregular mask.
-                active = active[np.flatnonzero(self.lengths[active] > round_index)]
-            rounds.append((active, self.row_indices[self.starts[active] + round_index]))
+                active_segments = active_segments[
+                    np.flatnonzero(self.lengths[active_segments] > round_index)
+                ]
+            rounds.append(
+                (active_segments, self.row_indices[self.starts[active_segments] + round_index])
+            )
         return rounds
 
 
@@ -164,7 +168,7 @@ class SegmentChanges(Segments):
         first_indices = np.minimum.accumulate(chosen_indices[::-1])[::-1][self.starts]
         return np.where(first_indices > self.ends, count, first_indices)
 
-    def segments_with(self, is_chosen: Bools) -> Bools:
+    def has_any(self, is_chosen: Bools) -> Bools:
         """Return the mask of segments with a chosen change: bool [segments]."""
         has_change: Bools = self.sums(is_chosen.astype(np.int64)) > 0
         return has_change
@@ -206,7 +210,7 @@ class SegmentChanges(Segments):
         is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[last_indices] & (last_indices >= 0)
         return self.row_at(np.where(is_value, last_indices, -1))
 
-    def since_restart(self) -> Bools:
+    def is_since_restart(self) -> Bools:
         """Return the mask of changes since the last restart, which still count: bool [changes]."""
         if not self.has(ChangeOp.SET, ChangeOp.CLEAR):
             return np.ones(len(self.row_indices), np.bool_)
@@ -263,13 +267,13 @@ class SegmentChanges(Segments):
         Yields:
             segments, int64 [m], and the indices of their changes, int64 [m].
         """
-        active = np.arange(len(self.starts), dtype=np.int64)
+        active_segments = np.arange(len(self.starts), dtype=np.int64)
         for round_index in range(self.depth):
             if round_index:
-                active = active[self.lengths[active] > round_index]
-            indices = self.starts[active] + round_index
+                active_segments = active_segments[self.lengths[active_segments] > round_index]
+            indices = self.starts[active_segments] + round_index
             if is_chosen is None:
-                yield active, indices
+                yield active_segments, indices
             else:
                 is_active = is_chosen[indices]
-                yield active[is_active], indices[is_active]
+                yield active_segments[is_active], indices[is_active]

@@ -19,7 +19,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.errors import MergeError
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
+from stream_app.mergetree.merge_engines.aggregates.combined_values import is_counted_change
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
     fill_nulls,
     number_column,
@@ -121,7 +121,7 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
     """Return the sum of the values that are not null. Undoing a value subtracts it."""
     if changes.ops is None and not pa.types.is_decimal(column.type):
         return _plain_sum(column, changes)
-    is_counted, is_retract = counted_changes(column, changes), changes.is_any(ChangeOp.RETRACT)
+    is_counted, is_retract = is_counted_change(column, changes), changes.is_any(ChangeOp.RETRACT)
     if pa.types.is_decimal(column.type):
         return _decimal_sum(column, changes, is_counted, is_retract)
     values = _widened_values(column)[changes.row_indices]
@@ -130,7 +130,7 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
     )
     is_floating = pa.types.is_floating(column.type)
     total = _sum_in_order(signed_values, changes) if is_floating else changes.sums(signed_values)
-    return _array(total, changes.segments_with(is_counted), column.type)
+    return _array(total, changes.has_any(is_counted), column.type)
 
 
 def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
@@ -150,7 +150,7 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     Raises:
         MergeError: a divisor is zero, or a decimal quotient does not terminate.
     """
-    is_counted, is_retract = counted_changes(column, changes), changes.is_any(ChangeOp.RETRACT)
+    is_counted, is_retract = is_counted_change(column, changes), changes.is_any(ChangeOp.RETRACT)
     if pa.types.is_decimal(column.type):
         return _decimal_product(column, changes, is_counted, is_retract)
     values = _widened_values(column)[changes.row_indices]
@@ -158,7 +158,7 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     if is_integer and not is_retract.any():
         factors = np.where(is_counted, values, 1)
         products = np.multiply.reduceat(factors, changes.starts)
-        return _array(products, changes.segments_with(is_counted), column.type)
+        return _array(products, changes.has_any(is_counted), column.type)
     result = np.zeros(len(changes.starts), values.dtype)
     has_value = np.zeros(len(changes.starts), np.bool_)
     with np.errstate(all="ignore"):
@@ -229,7 +229,7 @@ def _decimal_sum(
             total = changes.sums(np.where(is_retract, -values, values))
             if arrow_type.precision <= INT32_PRECISION:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer truncates it
-            return from_compact_integers(total, changes.segments_with(is_counted), arrow_type)
+            return from_compact_integers(total, changes.has_any(is_counted), arrow_type)
     unscaled_values = integers(column)[changes.row_indices]
     result = np.zeros(len(changes.starts), object)
     has_value = np.zeros(len(changes.starts), np.bool_)

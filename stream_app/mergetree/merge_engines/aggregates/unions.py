@@ -22,7 +22,7 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.errors import MergeError
 from stream_app.mergetree.merge_engines.aggregates.combined_values import (
     combine_segments,
-    counted_changes,
+    is_counted_change,
 )
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     read_bitmaps,
@@ -63,7 +63,7 @@ def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggrega
 
     def fold(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> SegmentValues:
         changes.refuse_retract(function)
-        return combine_segments(column, changes, counted_changes(column, changes), unite)
+        return combine_segments(column, changes, is_counted_change(column, changes), unite)
 
     return fold
 

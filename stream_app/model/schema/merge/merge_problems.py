@@ -137,14 +137,16 @@ def _option_conflicts(options: Mapping[str, str]) -> Iterator[str]:
 def _group_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
     """Yield columns that sequence groups name and that are unknown or in several groups."""
     groups = sequence_groups(options)
-    for sequence, following in groups:
+    for sequence, governed_names in groups:
         yield from (
             f"the sequence-group of {', '.join(sequence)} names {name!r}, which is not a column"
-            for name in (*sequence, *following)
+            for name in (*sequence, *governed_names)
             if name not in columns.names
         )
     group_counts = Counter(
-        name for sequence, following in groups for name in dict.fromkeys((*sequence, *following))
+        name
+        for sequence, governed_names in groups
+        for name in dict.fromkeys((*sequence, *governed_names))
     )
     yield from (
         f"column {name!r} is in {count} sequence-groups: a column has one sequence"

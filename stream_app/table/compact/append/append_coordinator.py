@@ -174,7 +174,7 @@ class AppendCompactCoordinator:
             ],
             now_s=self.age_clock.steady_seconds(),
             failed_count=self.failures.bucket_failures.total,
-            dropped=self.dropped_compactions.total,
+            dropped_count=self.dropped_compactions.total,
         )
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:

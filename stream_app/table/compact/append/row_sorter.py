@@ -43,25 +43,25 @@ class RowSorter:
 
     Attributes:
         columns: the table's columns.
-        memory_bytes: the maximum bytes of Arrow data in one sort.
+        memory_bytes_max: the maximum bytes of Arrow data in one sort.
     """
 
     order: RowOrder
     columns: RowType
-    memory_bytes: int
+    memory_bytes_max: int
 
     def rows(
-        self, read_batches: BatchSource, read_order_columns: BatchSource, stored_bytes: int
+        self, read_batches: BatchSource, read_order_columns: BatchSource, stored_size: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all batches in sorted order.
 
         Args:
             read_batches: reads all rows with all columns.
             read_order_columns: reads all rows with only the sort columns.
-            stored_bytes: the total size of the files.
+            stored_size: the total size of the files.
         """
-        arrow_bytes = _ARROW_BYTES_PER_STORED_BYTE * stored_bytes
-        range_count = min(-(-arrow_bytes // self.memory_bytes), RANGES_MAX)
+        arrow_size = _ARROW_BYTES_PER_STORED_BYTE * stored_size
+        range_count = min(-(-arrow_size // self.memory_bytes_max), RANGES_MAX)
         if range_count <= 1:
             yield from self._sort(list(read_batches()))
             return

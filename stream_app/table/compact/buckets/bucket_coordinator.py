@@ -216,7 +216,7 @@ class BucketCoordinator:
             compactions,
             now_s=now_s,
             failed_count=self.failures.total,
-            dropped=self.dropped_compactions.total,
+            dropped_count=self.dropped_compactions.total,
             waiting_row_count=self._rest_times.reported_row_count(self.waiting_row_count()),
         )
 

@@ -67,11 +67,11 @@ class IdleBuckets:
         """Add the files of further buckets."""
         for bucket_id, (total_buckets, files) in live_buckets.items():
             self._packed_files[bucket_id] = total_buckets, pack_metadata(files)
-        kept_bytes = 0
+        kept_size = 0
         newest_first = reversed(list(self._packed_files.items()))
         for newer_buckets, (bucket_id, (_, packed_files)) in enumerate(newest_first):
-            kept_bytes += len(packed_files)
-            if kept_bytes > self.bytes_max or newer_buckets >= self.buckets_max:
+            kept_size += len(packed_files)
+            if kept_size > self.bytes_max or newer_buckets >= self.buckets_max:
                 del self._packed_files[bucket_id]
 
     def take(self, bucket_id: BucketId) -> LiveBucket:

@@ -88,7 +88,7 @@ def _advice(case: Case) -> str:
     if advice is None:
         return "fine"
     which = "large" if advice.is_large else "small"
-    return f"too {which}, {advice.mean_bytes >> 20} mb on average: {advice.option} = {advice.value}"
+    return f"too {which}, {advice.mean_size >> 20} mb on average: {advice.option} = {advice.value}"
 
 
 def _entries(case: Case) -> list[ManifestEntry]:

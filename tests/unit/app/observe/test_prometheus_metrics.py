@@ -49,10 +49,10 @@ REPORT = CompactionReport(
 )  # fmt: skip
 HELD = HeldTable(since_epoch=7, start={}, reason="no", since_ms=1, retry_ms=None)
 COMPACTIONS = CompactionMetrics(
-    buckets=8, level0_files_max=4, level0_files=12, sorted_runs_max=5, queued=2, running=1,
-    begun=9, completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds=3.25,
-    flushed_bytes=1024, waited_s=12.0, sorted_runs=11, waiting_rows=7,
-    files=40, bytes=4096, oldest_queued_age_s=90.0, oldest_running_age_s=7.0,
+    buckets=8, begun_count=9, bytes_in=3072, seconds=3.25, waited_s=12.0, file_count=40,
+    level0_files_max=4, flushed_byte_count=1024, oldest_queued_age_s=90.0, oldest_running_age_s=7.0,
+    level0_files=12, sorted_runs_max=5, running_count=1, completed_count=4, dropped_count=1,
+    queued_count=2, failed_count=1, bytes_out=2048, sorted_runs=11, waiting_rows=7, byte_count=4096,
 )  # fmt: skip
 
 

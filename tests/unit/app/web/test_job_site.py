@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -238,6 +239,18 @@ def test_no_message_of_a_producer_hides_the_list(tmp_path: Path) -> None:
     assert "quarantine 2 bad records" in words
     assert r"\ud800" in words
     assert "[" * 99 in words
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_the_page_of_an_ipv6_address(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    site = JobSite(
+        shown_job(job.config), job.checkpoint, job.clock, ask_ends=lambda _: {"all": {"0": 1}}
+    )
+    with serving_pages(site, "::1", 0) as address:
+        assert address.startswith("http://[::1]:")
+        assert "ods.orders ready" in Warehouse(tmp_path, address).words("/")
 
 
 def test_the_list_says_that_the_broker_does_not_answer(tmp_path: Path) -> None:

@@ -155,14 +155,15 @@ def three_runs(folder: Path) -> SmallTable:
 def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
     orders = three_runs(tmp_path / "orders")
     activity = TableActivity(
-        metrics=CompactionMetrics(running=1), unfinished_compactions=(unfinished_compaction(0),)
+        metrics=CompactionMetrics(running_count=1),
+        unfinished_compactions=(unfinished_compaction(0),),
     )
     [tree] = table_page("orders", orders.table, lambda: None, activity).trees
     assert tree.compaction == "compacting: size ratio, levels 0 0 → 4, 2 files, 2.0 KiB"
     [line] = tree.lines
     assert [box.is_compacting for box in line.boxes] == [False, True, True], "the newest came later"
     waiting = TableActivity(
-        metrics=CompactionMetrics(queued=1),
+        metrics=CompactionMetrics(queued_count=1),
         unfinished_compactions=(unfinished_compaction(0, is_running=False),),
     )
     [tree] = table_page("orders", orders.table, lambda: None, waiting).trees

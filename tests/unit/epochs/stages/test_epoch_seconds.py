@@ -54,18 +54,20 @@ def test_a_task_measures_reading_apart_from_decoding() -> None:
             counted.append(counts_of(block.data.to_pybytes()))
     [counts] = counted
     assert (counts.message_count, counts.read_s, counts.decode_s) == (4, 25, 4)
-    assert (counts.slowest.read_s, counts.slowest.decode_s) == (25, 4)
-    assert counts.slowest.total_s >= 1029
+    assert (counts.slowest_task.read_s, counts.slowest_task.decode_s) == (25, 4)
+    assert counts.slowest_task.total_s >= 1029
 
 
 def test_the_slowest_task_counts_and_not_the_sum() -> None:
     long, short = TaskSeconds(5.0, 1.0, 3.0), TaskSeconds(4.0, 4.0, 0.0)
-    counts = DecodeCounts(read_s=1.0, slowest=long).plus(DecodeCounts(read_s=4.0, slowest=short))
-    assert (counts.read_s, counts.slowest) == (5.0, long)
+    counts = DecodeCounts(read_s=1.0, slowest_task=long).plus(
+        DecodeCounts(read_s=4.0, slowest_task=short)
+    )
+    assert (counts.read_s, counts.slowest_task) == (5.0, long)
 
 
 @pytest.mark.parametrize(
-    ("slowest", "routing_s", "writing_s", "parts"),
+    ("slowest_task", "routing_s", "writing_s", "parts"),
     [
         pytest.param((3, 1, 1.5), 4, 2, (1, 1.5, 1.5, 2), id="two Spark jobs"),
         pytest.param((3, 1, 1.5), 0, 5, (1, 1.5, 0.5, 2), id="one Spark job has both"),
@@ -74,10 +76,10 @@ def test_the_slowest_task_counts_and_not_the_sum() -> None:
     ],
 )
 def test_the_parts_add_up_to_the_epoch(
-    slowest: tuple[float, ...], routing_s: float, writing_s: float, parts: tuple[float, ...]
+    slowest_task: tuple[float, ...], routing_s: float, writing_s: float, parts: tuple[float, ...]
 ) -> None:
     seconds = epoch_seconds(
-        TaskSeconds(*slowest), wait_s=0.5, routing_s=routing_s, writing_s=writing_s
+        TaskSeconds(*slowest_task), wait_s=0.5, routing_s=routing_s, writing_s=writing_s
     )
     assert (seconds.read_s, seconds.decode_s, seconds.route_s, seconds.write_s) == parts
     assert replace(seconds, commit_s=1).seconds == 0.5 + routing_s + writing_s + 1

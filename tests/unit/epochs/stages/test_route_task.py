@@ -152,10 +152,10 @@ def ranges_of_a_topic(draw: st.DrawFn) -> tuple[list[list[pa.RecordBatch]], list
 @given(ranges_of_a_topic(), st.integers(1, 2_000))
 @pytest.mark.slow
 def test_changes_of_a_key_stay_in_the_order_of_their_kafka_partition(
-    case: tuple[list[list[pa.RecordBatch]], list[Message]], block_bytes: int
+    case: tuple[list[list[pa.RecordBatch]], list[Message]], block_bytes_max: int
 ) -> None:
     tasks, messages = case
-    plan = a_plan(block_bytes=block_bytes)
+    plan = a_plan(block_bytes_max=block_bytes_max)
     offsets_of_key = defaultdict(list)
     for row in changes_of(blocks_of(plan, *tasks), schema_of(plan)):
         offsets_of_key[row["k"]].append(row["offset_"])
@@ -194,7 +194,7 @@ def test_small_blocks_are_gathered_and_large_ones_are_not() -> None:
     ]
     gathered = change_blocks(blocks_of(a_plan(), batches))
     assert len(gathered) == 12, "3 partitions of 4 buckets, one block each"
-    cut = change_blocks(blocks_of(a_plan(block_bytes=1), batches))
+    cut = change_blocks(blocks_of(a_plan(block_bytes_max=1), batches))
     assert len(cut) == 120, "one in each batch"
     assert {block["first_offset"] for block in cut} == set(starts)
     schema = a_schema("k BIGINT, p STRING, wide STRING")
@@ -292,7 +292,7 @@ def test_without_buckets_each_kafka_partition_has_a_task_of_its_own() -> None:
         for partition in range(6)
         for offset in range(20)
     ]
-    blocks = blocks_of(a_plan(schema, tasks=6, block_bytes=600), [batch_of(messages)])
+    blocks = blocks_of(a_plan(schema, tasks=6, block_bytes_max=600), [batch_of(messages)])
     changes = [block for block in blocks if block["kind"] == BlockKind.CHANGES]
     assert {block["bucket"] for block in changes} == {0}
     tasks = defaultdict(set)

@@ -55,7 +55,7 @@ class Shape:
     codec: str
     data_page: str
     dictionary: bool
-    dictionary_bytes: int
+    dictionary_size: int
     page_index: bool
     stored_schema: bool
     nulls: int
@@ -70,7 +70,7 @@ SHAPES = st.builds(
     codec=st.sampled_from(["none", "zstd", "snappy", "gzip", "lz4", "brotli"]),
     data_page=st.sampled_from(["1.0", "2.0"]),
     dictionary=st.booleans(),
-    dictionary_bytes=st.sampled_from([100, 1 << 20]),
+    dictionary_size=st.sampled_from([100, 1 << 20]),
     page_index=st.sampled_from([True, True, True, False]),
     stored_schema=st.booleans(),
     nulls=st.sampled_from([0, 1, 30, 100]),
@@ -114,7 +114,7 @@ def write_file(table: pa.Table, shape: Shape) -> bytes:
     pq.write_table(
         table, sink, row_group_size=shape.group_rows, compression=shape.codec,
         data_page_version=shape.data_page, use_dictionary=shape.dictionary,
-        dictionary_pagesize_limit=shape.dictionary_bytes, write_page_index=shape.page_index,
+        dictionary_pagesize_limit=shape.dictionary_size, write_page_index=shape.page_index,
         data_page_size=1 << 20, write_batch_size=shape.page_rows, max_rows_per_page=shape.page_rows,
         store_schema=shape.stored_schema, store_decimal_as_integer=not shape.stored_schema,
         write_page_checksum=True,
@@ -195,7 +195,7 @@ def test_any_choice_of_parts_gives_their_rows(shape: Shape) -> None:
 
 SORTED = Shape(
     rows=2_000, group_rows=5_000, page_rows=100, codec="zstd", data_page="1.0", dictionary=True,
-    dictionary_bytes=1 << 20, page_index=True, stored_schema=False, nulls=30, seed=1,
+    dictionary_size=1 << 20, page_index=True, stored_schema=False, nulls=30, seed=1,
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fold_column
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
-from stream_app.mergetree.value_codes import same_values, value_codes
+from stream_app.mergetree.value_codes import has_same_values, value_codes
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 from tests.support.histories.nested_values import FOLDS, LIMIT, MAP, ROWS, TIMED, Value, once
 
@@ -131,6 +131,6 @@ def test_codes_are_equal_where_values_are(kind: pa.DataType, seed: int) -> None:
         assert (codes == codes[row]).tolist() == [text == other for other in texts]
     order = rng.sample(range(len(values)), len(values))
     shuffled = column.take(pa.array(order))
-    assert same_values(column, shuffled).tolist() == [
+    assert has_same_values(column, shuffled).tolist() == [
         text == texts[row] for text, row in zip(texts, order, strict=True)
     ]

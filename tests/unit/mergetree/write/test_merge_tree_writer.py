@@ -173,7 +173,7 @@ def test_with_spill_one_flush_makes_one_file() -> None:
     writer = writer_of(INT, INT.files(), bytes_max=1_000)
     for batch in some_rows(1000):
         writer.write(batch)
-    assert writer.buffer.spilled_bytes > 0
+    assert writer.buffer.spilled_size > 0
     assert len(writer.prepare_commit().added_files) == 1
 
 
@@ -185,7 +185,7 @@ def test_a_spill_limit_that_is_reached_makes_a_further_file() -> None:
     spilled = []
     for batch in batches_of(rows, INT, 50):
         writer.write(batch)
-        spilled.append(writer.buffer.spilled_bytes)
+        spilled.append(writer.buffer.spilled_size)
     assert 800_000 < max(spilled) <= 1_600_000
     written = writer.prepare_commit().added_files
     assert len(written) > 1

@@ -37,9 +37,9 @@ def arrow_pool() -> Iterator[pa.ProxyMemoryPool]:
         yield pool
 
 
-def batch_of(keys: np.ndarray, first: int, value_bytes: int) -> pa.RecordBatch:
+def batch_of(keys: np.ndarray, first: int, value_size: int) -> pa.RecordBatch:
     count = len(keys)
-    values = [str(key).ljust(value_bytes) for key in keys]
+    values = [str(key).ljust(value_size) for key in keys]
     columns = [
         pa.array(np.arange(first, first + count)),
         pa.array(np.zeros(count, dtype=np.int8)),
@@ -51,13 +51,13 @@ def batch_of(keys: np.ndarray, first: int, value_bytes: int) -> pa.RecordBatch:
 
 
 def arriving(
-    total: int, *, batch_bytes: int, value_bytes: int, key_count: int
+    total: int, *, batch_size: int, value_size: int, key_count: int
 ) -> Iterator[pa.RecordBatch]:
     rng = np.random.default_rng(7)
-    rows = batch_bytes // (value_bytes + 21)
+    rows = batch_size // (value_size + 21)
     first = taken = 0
     while taken < total:
-        batch = batch_of(rng.integers(0, key_count, rows), first, value_bytes)
+        batch = batch_of(rng.integers(0, key_count, rows), first, value_size)
         first += rows
         taken += batch.nbytes
         yield batch
@@ -87,7 +87,7 @@ def fill_and_drain(buffer: SortBufferWriteBuffer, batches: Iterator[pa.RecordBat
 @pytest.mark.parametrize("changelog", [False, True], ids=["merged early", "changelog"])
 @pytest.mark.parametrize("may_spill", [False, True], ids=["no spill", "spill"])
 @pytest.mark.parametrize(
-    ("limits_in", "value_bytes", "key_count"),
+    ("limits_in", "value_size", "key_count"),
     [
         pytest.param(0.7, 100, 10**9, id="all in memory"),
         pytest.param(4, 100, 10**9, id="four times the limit"),
@@ -101,7 +101,7 @@ def fill_and_drain(buffer: SortBufferWriteBuffer, batches: Iterator[pa.RecordBat
 def test_memory_stays_within_the_limit_and_a_quarter(
     arrow_pool: pa.ProxyMemoryPool,
     limits_in: float,
-    value_bytes: int,
+    value_size: int,
     key_count: int,
     may_spill: bool,
     changelog: bool,
@@ -110,8 +110,8 @@ def test_memory_stays_within_the_limit_and_a_quarter(
     buffer = buffer_of(bytes_max, changelog=changelog, may_spill=may_spill)
     batches = arriving(
         int(limits_in * bytes_max),
-        batch_bytes=bytes_max // 50,
-        value_bytes=value_bytes,
+        batch_size=bytes_max // 50,
+        value_size=value_size,
         key_count=key_count,
     )
     assert fill_and_drain(buffer, batches) > 0
@@ -123,7 +123,7 @@ def test_memory_stays_within_the_limit_and_a_quarter(
 @pytest.mark.slow
 def test_one_huge_batch_takes_no_more_than_small_ones() -> None:
     bytes_max = 4 * MIB
-    (huge,) = arriving(1, batch_bytes=16 * MIB, value_bytes=100, key_count=10**9)
+    (huge,) = arriving(1, batch_size=16 * MIB, value_size=100, key_count=10**9)
     with counted() as pool:
         fill_and_drain(buffer_of(bytes_max), iter([huge]))
     assert pool.max_memory() <= 1.25 * bytes_max, f"{pool.max_memory() / bytes_max:.2f}"
@@ -132,7 +132,7 @@ def test_one_huge_batch_takes_no_more_than_small_ones() -> None:
 def test_what_waits_of_a_huge_batch_does_not_keep_it(arrow_pool: pa.ProxyMemoryPool) -> None:
     bytes_max = 4 * MIB
     buffer = buffer_of(bytes_max)
-    for batch in arriving(1, batch_bytes=16 * MIB, value_bytes=100, key_count=10**9):
+    for batch in arriving(1, batch_size=16 * MIB, value_size=100, key_count=10**9):
         for piece in buffer.cut(batch):
             buffer.put(piece)
     del batch, piece
@@ -160,7 +160,7 @@ def test_a_batch_that_fits_is_not_copied() -> None:
 
 def test_few_keys_never_spill(tmp_path: Path) -> None:
     buffer = buffer_of(MIB, spill_parent=str(tmp_path))
-    for batch in arriving(20 * MIB, batch_bytes=MIB // 50, value_bytes=100, key_count=100):
+    for batch in arriving(20 * MIB, batch_size=MIB // 50, value_size=100, key_count=100):
         buffer.put(batch)
     assert list(tmp_path.iterdir()) == []
     windows = list(buffer.drain())
@@ -171,7 +171,7 @@ def test_few_keys_never_spill(tmp_path: Path) -> None:
 def test_many_spilled_runs_become_few(tmp_path: Path) -> None:
     buffer = buffer_of(MIB, spill_parent=str(tmp_path))
     most = 0
-    for batch in arriving(12 * MIB, batch_bytes=MIB // 50, value_bytes=400, key_count=10**9):
+    for batch in arriving(12 * MIB, batch_size=MIB // 50, value_size=400, key_count=10**9):
         buffer.put(batch)
         most = max(most, len(list(tmp_path.glob("*/*"))))
     assert most == RUNS_MAX - 1
@@ -186,7 +186,7 @@ def test_many_spilled_runs_become_few(tmp_path: Path) -> None:
 
 def test_a_drain_that_is_left_early_deletes_its_files(tmp_path: Path) -> None:
     buffer = buffer_of(MIB, spill_parent=str(tmp_path))
-    for batch in arriving(2 * MIB, batch_bytes=MIB // 50, value_bytes=400, key_count=10**9):
+    for batch in arriving(2 * MIB, batch_size=MIB // 50, value_size=400, key_count=10**9):
         buffer.put(batch)
     assert list(tmp_path.iterdir())
     draining = buffer.drain()

@@ -181,7 +181,7 @@ def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
         KeyIndexes.of_table(table, rule),
         next_sequence_number=first,
         snapshot_id=1,
-        part_bytes=1,
+        part_size=1,
     )
     parts = [
         job.rows([("+U", {"id": 0, "p": "b", "v": 2}), ("+U", {"id": 1, "p": "a", "v": 2})]),

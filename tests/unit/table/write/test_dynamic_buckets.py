@@ -42,7 +42,7 @@ def test_each_hash_is_found_in_its_bucket(tmp_path: Path, seed: int, mapped: int
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
     entries = files(table, noise, 500, 0, 1, 300)
     hashes = np.arange(-1010, 1500, dtype=np.int32)
-    buckets = known_buckets(table, entries, hashes, HashCache(mapped_bytes=mapped))
+    buckets = known_buckets(table, entries, hashes, HashCache(mapped_bytes_max=mapped))
     expected = np.full(len(hashes), -1)
     for bucket, entry in entries.items():
         expected[np.isin(hashes, read(table, entry))] = bucket
@@ -68,7 +68,7 @@ def test_new_hashes_join_those_of_the_bucket(tmp_path: Path, seed: int) -> None:
 def test_the_files_that_were_used_last_are_kept(tmp_path: Path, seed: int) -> None:
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
     entries = files(table, noise, 100, 100, 100)
-    cache = HashCache(cached_bytes=900)
+    cache = HashCache(cached_bytes_max=900)
     first = cache.read(table, entries[0])
     cache.read(table, entries[2])
     assert cache.read(table, entries[0]) is first

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan_lines(deletion: TagDeletion) -> Iterator[str]:
-    for name in deletion.unreadable:
+    for name in deletion.unreadable_names:
         yield f"tag {name!r}, which cannot be read, is deleted: its files become orphans"
     for tag in deletion.tags:
         snapshot_id, snapshot_time_text = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     check_expirable(table)
 
     deletion = _plan(table, args.names)
-    files, count = deletion.files, len(deletion.tags) + len(deletion.unreadable)
+    files, count = deletion.files, len(deletion.tags) + len(deletion.unreadable_names)
 
     def result_lines() -> Iterator[str]:
         delete_tags(table, deletion)
