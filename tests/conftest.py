@@ -62,6 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all tests are collected, which live to the end
     # A busy machine makes no example wrong.
     examples = 100 if config.getoption("thorough") else 25
     settings.register_profile("stream_app", deadline=None, max_examples=examples)
@@ -88,6 +89,7 @@ def pytest_collection_finish() -> None:
     """Exclude the collected tests, which live to the end, from garbage collections."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:

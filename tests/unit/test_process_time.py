@@ -35,6 +35,7 @@ print(json.dumps([*told, time.process_time()]))
 """
 
 
+@pytest.mark.slow
 def test_an_ended_grandchild_without_a_waiting_parent_counts() -> None:
     output, used = run_metered([sys.executable, "-c", ORPHANS])
     grandchildren = json.loads(output)[:-1]

@@ -82,7 +82,10 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
 
 
 def _lag_ms(table: FileStoreTable, seen_id: int | None, latest_snapshot: Snapshot) -> int:
-    """Return the age of the first snapshot behind `seen_id`, which a busy table has long since."""
+    """Return the age of the first snapshot that readers do not see; 0 if they see the latest.
+
+    The age of the latest snapshot does not tell: it is small in a table that commits all the time.
+    """
     if seen_id == latest_snapshot.snapshot_id:
         return 0
     unseen_snapshot = latest_snapshot

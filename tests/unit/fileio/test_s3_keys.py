@@ -113,6 +113,7 @@ def test_a_file_that_is_being_written_goes_on_with_new_keys(
     assert io.size(path) == 40 << 20
 
 
+@pytest.mark.slow
 def test_keys_that_come_late_are_waited_for(
     s3: S3Server, options: dict[str, str], path: str, tmp_path: Path
 ) -> None:
@@ -141,6 +142,7 @@ def test_keys_that_come_late_are_waited_for(
     assert clock.waits == []
 
 
+@pytest.mark.slow
 def test_tasks_have_the_drivers_keys_and_look_themselves_where_they_can(
     s3: S3Server, options: dict[str, str], path: str, tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ def test_a_host_name_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "s3.path.style.access = true" in error.fix
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that clear away do not wait for the server again."""
     monkeypatch.setitem(s3_file_io._FIRST_TIMEOUTS, "timeout", "500ms")
@@ -142,6 +143,7 @@ def with_tls(s3: S3Server, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_an_untrusted_certificate(
     s3: S3Server, with_tls: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +159,7 @@ def test_an_untrusted_certificate(
         open_file_store_table(location, file_io_options=options)
 
 
+@pytest.mark.slow
 def test_tls_where_there_is_none_and_the_other_way_round(
     s3: S3Server, with_tls: tuple[str, Path]
 ) -> None:

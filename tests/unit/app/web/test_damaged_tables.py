@@ -110,6 +110,7 @@ def test_a_table_that_is_rolled_back(warehouse: Warehouse) -> None:
     assert "ago 2 shop.sound" in listed
 
 
+@pytest.mark.slow
 def test_listeners_hear_that_a_table_is_gone_and_back(warehouse: Warehouse) -> None:
     orders = warehouse.path / "shop.db" / "orders"
     away = orders.with_name("away")

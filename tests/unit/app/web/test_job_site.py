@@ -203,6 +203,7 @@ def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
     assert job.rows("items") == {1: "new 1", 2: "new 2"}
 
 
+@pytest.mark.slow
 def test_bad_messages_without_a_table_are_shown_and_replayed(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.items", [1]), GARBAGE)

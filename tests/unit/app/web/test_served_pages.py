@@ -247,6 +247,7 @@ def test_pages_may_load_nothing_from_elsewhere(warehouse: Warehouse) -> None:
         assert source.startswith(("/", "#")), source
 
 
+@pytest.mark.slow
 def test_listeners_hear_of_a_new_snapshot(warehouse: Warehouse) -> None:
     orders = warehouse.table("shop.orders")
     orders.commit(*rows(1))

@@ -6,6 +6,8 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
+
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.table_setup.refused_tables import TABLES_MAX
 from tests.support.jobs.busy_job import Busy
@@ -15,6 +17,7 @@ from tests.support.pages.job_page import TOKEN, block_table, page_of
 from tests.support.pages.web_server import versions
 
 
+@pytest.mark.slow
 def test_a_source_table_that_is_refused_has_a_row_with_reason_and_remedy(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     odd = creates("shop.a/b", [1, 2])
@@ -50,6 +53,7 @@ def test_many_refused_tables_do_not_make_a_page_endless(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_table_that_is_gone_says_how_it_comes_again(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.orders", [1]))
