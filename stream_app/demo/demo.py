@@ -227,8 +227,8 @@ class _Demo:
         if self._catalog:
             for name, source in self._shop.tables.items():
                 sides[name].append(iceberg_side(tables[name], source))
-        seconds = self._clock.steady_seconds() - self._start_s
-        self._console.print(proof_panel(sides, seconds=seconds))
+        elapsed_s = self._clock.steady_seconds() - self._start_s
+        self._console.print(proof_panel(sides, elapsed_s=elapsed_s))
         self._console.print(next_steps(self._folder.database.parent), soft_wrap=True)
         if self._catalog:
             self._console.print(Text(f"  {self._catalog.write_file()}"), soft_wrap=True)
@@ -291,7 +291,7 @@ class _Demo:
     def _update(self) -> None:
         self._state.advance(
             sent_count=self._producer.sent_count,
-            seconds=self._clock.steady_seconds() - self._start_s,
+            elapsed_s=self._clock.steady_seconds() - self._start_s,
             run=self._job.run_count,
         )
 
@@ -302,8 +302,8 @@ class _Demo:
         self._console.print(live_panel(self._state))
 
     def _say(self, text: str) -> None:
-        seconds = self._clock.steady_seconds() - self._start_s
-        line = Text.assemble((f"{seconds:5.1f} s", "dim"), f"  {text}")
+        elapsed_s = self._clock.steady_seconds() - self._start_s
+        line = Text.assemble((f"{elapsed_s:5.1f} s", "dim"), f"  {text}")
         self._console.print(line, soft_wrap=True)
 
 

@@ -92,16 +92,16 @@ class DemoState:
     record_count: int
     tables: Mapping[str, TableProgress]
     sent_count: int = 0
-    seconds: float = 0.0
+    elapsed_s: float = 0.0
     run: int = 0
     goal: str = ""
 
-    def advance(self, *, sent_count: int, seconds: float, run: int) -> None:
+    def advance(self, *, sent_count: int, elapsed_s: float, run: int) -> None:
         """Update the numbers of the producer and the job, and read the tables' new snapshots."""
         for table in self.tables.values():
             table.read_snapshots()
         self.sent_count = sent_count
-        self.seconds = seconds
+        self.elapsed_s = elapsed_s
         self.run = run
 
     def wait_until(self, goal: str) -> None:
@@ -128,7 +128,7 @@ def live_panel(state: DemoState) -> Panel:
         grid.add_row(name, _table_text(table))
     return Panel(
         grid,
-        title=f"run {state.run} of the job, {state.seconds:.0f} s",
+        title=f"run {state.run} of the job, {state.elapsed_s:.0f} s",
         subtitle=f"watching {state.goal}" if state.goal else None,
         width=WIDTH,
         border_style="blue" if state.goal else "dim",
@@ -154,7 +154,7 @@ def _table_text(table: TableProgress) -> Text:
     )
 
 
-def proof_panel(sides: Mapping[str, Sequence[DemoSide]], *, seconds: float) -> Panel:
+def proof_panel(sides: Mapping[str, Sequence[DemoSide]], *, elapsed_s: float) -> Panel:
     """Draw for each table its source, its files and, with a catalog, PyIceberg's result."""
     columns = ["in the shop's memory", "read from the files"]
     if has_iceberg := any(len(table_sides) > len(columns) for table_sides in sides.values()):
@@ -180,7 +180,7 @@ def proof_panel(sides: Mapping[str, Sequence[DemoSide]], *, seconds: float) -> P
     )
     return Panel(
         Group(grid, Text(verdict, style="bold green" if equal else "bold red")),
-        title=f"proof after {seconds:.0f} s: checksums of all columns",
+        title=f"proof after {elapsed_s:.0f} s: checksums of all columns",
         width=WIDTH,
         border_style="green" if equal else "red",
     )

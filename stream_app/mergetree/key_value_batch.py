@@ -160,12 +160,12 @@ def _sequence_numbers(batch: pa.RecordBatch) -> Int64s | None:
 
 
 def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Int64s:
-    newest_last = "descending" if layout.is_sequence_descending else "ascending"
+    sequence_order = "descending" if layout.is_sequence_descending else "ascending"
     columns = _key_columns(batch, layout)
     for name in layout.sequence_fields:
         # Nulls are older than all values, in both directions.
         columns.append((batch.column(name).is_valid(), "ascending"))
-        columns.append((ordered_floats(batch.column(name)), newest_last))
+        columns.append((ordered_floats(batch.column(name)), sequence_order))
     columns.append((batch.column(SEQUENCE_NUMBER), "ascending"))
     return _sort_indices(columns)
 

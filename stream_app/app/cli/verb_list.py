@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_VERBS = "stream_app.app.cli.verbs"
+_VERB_PACKAGE = "stream_app.app.cli.verbs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,11 @@ class Verb:
 
 
 def _verb(name: str, summary: str) -> Verb:
-    return Verb(name, f"{_VERBS}.{name}", summary)
+    return Verb(name, f"{_VERB_PACKAGE}.{name}", summary)
 
 
 def _upkeep(name: str, summary: str) -> Verb:
-    return Verb(name, f"{_VERBS}.upkeep.{name.replace('-', '_')}", summary)
+    return Verb(name, f"{_VERB_PACKAGE}.upkeep.{name.replace('-', '_')}", summary)
 
 
 VERBS = (

@@ -56,7 +56,7 @@ class PortLimits:
     head_timeout_s: float = 5.0
     response_timeout_s: float = 120.0
 
-    def seconds(self, stage: WaitStage) -> float | None:
+    def timeout_s(self, stage: WaitStage) -> float | None:
         """Return the time limit of a stage, or None without one."""
         match stage:
             case WaitStage.HEAD:
@@ -221,7 +221,7 @@ class _GuardedProtocol(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-        seconds = self._guard.limits.seconds(self._stage)
+        seconds = self._guard.limits.timeout_s(self._stage)
         if seconds is not None:
             loop = asyncio.get_running_loop()
             self._deadline = loop.call_later(seconds, self.drop)

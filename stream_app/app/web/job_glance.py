@@ -83,7 +83,7 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     rate = 0.0
     for epochs in tables:
         if epochs:
-            first_time_ms = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
+            first_time_ms = epochs[0].time_ms - round(1000 * epochs[0].durations.total_s)
             seconds = max(1.0, (now_ms - max(start_ms, first_time_ms)) / 1000)
             rate += (
                 sum(epoch.message_count for epoch in epochs if epoch.time_ms > start_ms) / seconds

@@ -1,6 +1,6 @@
 """The source side of one table of a running job: its message format and its bad records.
 
-`epoch_committer` has a feed for each table. `newcomer_creator` creates the feeds of tables that
+`EpochTables` has a feed for each table. `newcomer_creator` creates the feeds of tables that
 appear in the messages.
 """
 

@@ -153,24 +153,23 @@ def output_of(results: Iterable[TaskResult], *, ran_in_driver: bool = False) -> 
     unassigned_batches: list[pa.RecordBatch] = []
     statements: list[pa.RecordBatch] = []
     for table_index, kind, payload in results:
-        if kind == BlockKind.NEWCOMERS:
-            newcomer_messages.append(messages_of(payload))
-            continue
-        if kind == BlockKind.STATEMENTS:
-            statements.append(messages_of(payload))
-            continue
         if table_index == UNREADABLE_INDEX:
             unassigned_batches.append(bad_records_of(payload))
             continue
-        table_output = table_outputs[table_index]
-        if kind == BlockKind.CHANGES:
-            table_output.changes.append(_bucket_change(payload))
-        elif kind == BlockKind.BAD_RECORDS:
-            table_output.bad_record_batches.append(bad_records_of(payload))
-        elif kind == BlockKind.FAILURE:
-            table_output.failure = failure_of(payload)
-        else:
-            table_output.counts = table_output.counts.plus(counts_of(payload))
+        match kind:
+            case BlockKind.NEWCOMERS:
+                newcomer_messages.append(messages_of(payload))
+            case BlockKind.STATEMENTS:
+                statements.append(messages_of(payload))
+            case BlockKind.CHANGES:
+                table_outputs[table_index].changes.append(_bucket_change(payload))
+            case BlockKind.BAD_RECORDS:
+                table_outputs[table_index].bad_record_batches.append(bad_records_of(payload))
+            case BlockKind.FAILURE:
+                table_outputs[table_index].failure = failure_of(payload)
+            case _:
+                table_output = table_outputs[table_index]
+                table_output.counts = table_output.counts.plus(counts_of(payload))
     return EpochOutput(
         table_outputs=table_outputs,
         newcomer_messages=pa.Table.from_batches(newcomer_messages, MESSAGE_SCHEMA),

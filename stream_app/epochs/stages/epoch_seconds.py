@@ -49,7 +49,7 @@ class EpochSeconds:
         return {name.removesuffix("_s"): seconds for name, seconds in asdict(self).items()}
 
     @property
-    def seconds(self) -> float:
+    def total_s(self) -> float:
         """Sum of all parts."""
         return sum(self.by_name.values())
 

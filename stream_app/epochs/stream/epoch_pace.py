@@ -136,7 +136,7 @@ class Pace(Protocol):
 class FixedPace:
     """A pace of epochs that begin a fixed time apart. Implements `Pace`."""
 
-    seconds: float = 0.0
+    interval_s: float = 0.0
     keeps_freshness: ClassVar[bool] = True
 
     def note_poll(self, polled_at_s: float) -> None:
@@ -149,8 +149,8 @@ class FixedPace:
         """Do nothing, because the pace is fixed."""
 
     def pause_s(self, *, is_full: bool) -> float:  # noqa: ARG002
-        """Return the fixed seconds, also after a full epoch."""
-        return self.seconds
+        """Return the fixed interval, also after a full epoch."""
+        return self.interval_s
 
     def text(self) -> str:
         """Return an empty text, because the user has chosen the length."""

@@ -86,12 +86,12 @@ class MergeTreeWriter:
         if not rows.num_rows:
             return
         check_mergeable(rows, self.refusal_rules, self.layout.key_names)
-        if UNCHANGED in rows.schema.names and not self._omits_values:
+        if UNCHANGED in rows.schema.names and not self._accepts_omissions:
             self._widen(rows.schema)
-        first_number = self.next_sequence_number
+        first_sequence_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         sequence_numbers = pa.array(
-            np.arange(first_number, self.next_sequence_number, dtype=np.int64)
+            np.arange(first_sequence_number, self.next_sequence_number, dtype=np.int64)
         )
         rows = rows.add_column(0, SEQUENCE_NUMBER, sequence_numbers)
         batch = with_further_columns(rows, self.buffer.layout.schema)
@@ -149,7 +149,7 @@ class MergeTreeWriter:
         self._new_files, self._changelog_files = [], []
 
     @property
-    def _omits_values(self) -> bool:
+    def _accepts_omissions(self) -> bool:
         """Whether the buffer accepts rows that omit values."""
         return len(self.buffer.layout.schema) > len(self.layout.schema)
 
@@ -161,7 +161,7 @@ class MergeTreeWriter:
 
     def _windows(self) -> Iterator[MergeWindow]:
         """Yield the buffered rows with older values; refuse rows that lack an older value."""
-        if self.history_rule is None and not self._omits_values:
+        if self.history_rule is None and not self._accepts_omissions:
             yield from self.buffer.drain()
             return
         assert self.old_row_lookup is not None, "rows need older rows of the table"

@@ -46,7 +46,7 @@ class BucketChange:
         index_entries: the added (ADD, new on disk) and deleted (DELETE) index files.
         lookup_files: the files in which a compaction looked up rows, on which it depends; None if
             it depends only on its own files.
-        seconds: the run time of a compaction, without the wait for a thread.
+        run_s: the run time of a compaction in seconds, without the wait for a thread.
     """
 
     partition: bytes
@@ -57,7 +57,7 @@ class BucketChange:
     changelog_files: tuple[DataFileMeta, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
     lookup_files: LookupFiles | None = None
-    seconds: float = 0.0
+    run_s: float = 0.0
 
     @property
     def bucket_id(self) -> BucketId:

@@ -47,11 +47,11 @@ SHARED_BYTES = 8 << 20
 
 Older rows that a compaction looks up are not counted.
 """
-SHARED_MAX = 100
+SHARED_COMPACTIONS_MAX = 100
 """Maximum number of compactions that share one job."""
 DRIVER_BYTES = 1 << 20
 """Maximum number of bytes that a thread reads for compactions on the driver, in some 0.02 s."""
-_DRIVER_MAX = 4
+_DRIVER_COMPACTIONS_MAX = 4
 """Maximum number of queued compactions that a thread runs on the driver at a time."""
 
 
@@ -75,7 +75,7 @@ def shared_count(sizes: Iterable[int]) -> int:
     total = count = 0
     for size in sizes:
         total += size
-        if count and (total > SHARED_BYTES or count == SHARED_MAX):
+        if count and (total > SHARED_BYTES or count == SHARED_COMPACTIONS_MAX):
             break
         count += 1
     return count
@@ -158,7 +158,7 @@ class SparkCompactionQueue:
             ]
             compactions = [queued_request.compaction for queued_request in queued_requests]
             runs_on_driver = (
-                len(compactions) <= _DRIVER_MAX
+                len(compactions) <= _DRIVER_COMPACTIONS_MAX
                 and _bytes_to_read(compactions) <= self._driver_bytes_max
             )
             if (

@@ -55,7 +55,7 @@ class MinimumRows:
     """The minimum number of rows that a micro-batch waits for, and the longest wait."""
 
     row_count: int
-    seconds: float
+    wait_max_s: float
 
 
 class StreamReader(DataSourceStreamReader):
@@ -146,7 +146,7 @@ class StreamReader(DataSourceStreamReader):
         rows_min, last_end_s = self._rows_min, self._last_end_s
         if rows_min is None or last_end_s is None or row_count >= rows_min.row_count:
             return False
-        return self._now() - last_end_s < rows_min.seconds
+        return self._now() - last_end_s < rows_min.wait_max_s
 
     def _keep_consumer_alive(self) -> None:
         """Keep the consumer of a waiting query alive."""

@@ -289,20 +289,23 @@ class TopicStream:
 
         A new checkpoint gets the first offsets instead.
         """
-        last_epoch = self.writer.newest_epoch()
-        if last_epoch is None:
+        newest_epoch = self.writer.newest_epoch()
+        if newest_epoch is None:
             if not self.writer.has_first_offsets():
                 oldest_offsets = self.offset_reader.offsets_at(OffsetEnd.OLDEST)
                 self.writer.write_first_offsets(
                     first_offsets(self.rules.starting_offsets, oldest_offsets, newest_offsets)
                 )
             return 0, self.epoch_log.start_offsets(0)
-        end_offsets = self.epoch_log.end_offsets(last_epoch)
-        if not self.epoch_log.is_done(last_epoch):
+        end_offsets = self.epoch_log.end_offsets(newest_epoch)
+        if not self.epoch_log.is_done(newest_epoch):
             self._run_epoch(
-                last_epoch, self.epoch_log.start_offsets(last_epoch), end_offsets, newest_offsets
+                newest_epoch,
+                self.epoch_log.start_offsets(newest_epoch),
+                end_offsets,
+                newest_offsets,
             )
-        return last_epoch + 1, end_offsets
+        return newest_epoch + 1, end_offsets
 
     def _run_epoch(
         self, epoch: int, start_offsets: Offsets, end_offsets: Offsets, newest_offsets: Offsets

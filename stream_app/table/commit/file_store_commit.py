@@ -355,13 +355,13 @@ def _checked_changes(
 
 
 def _lost_race_error(
-    table: FileStoreTable, commit_user: str, plan: PlannedSnapshot, races: str
+    table: FileStoreTable, commit_user: str, plan: PlannedSnapshot, races_text: str
 ) -> CommitError:
     winner = table.snapshots.latest()
     assert winner is not None, "a race has a winner"
     return CommitError(
         f"{plan.commit_kind.value} commit {plan.committable.identifier} of user {commit_user} "
-        f"{races}, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
+        f"{races_text}, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
         where=table.location,
         fix="other writers commit without a pause: raise 'commit.max-retries' or "
         "'commit.timeout', or let fewer jobs write this table",

@@ -120,7 +120,7 @@ class AutoPolicy:
     def note_compacted(self, change: BucketChange) -> None:
         """Note the bytes that a compaction wrote, and its duration."""
         self._written_size += sum(file.file_size for file in change.written_files)
-        self._written_s += change.seconds
+        self._written_s += change.run_s
 
     def text_of(self, bucket_id: BucketId) -> str | None:
         """Return a bucket's chosen rules and the reason; None if the table's options apply."""

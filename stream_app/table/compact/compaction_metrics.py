@@ -88,7 +88,7 @@ class CompactionMetrics:
         failed_count: attempts that ended with an error and are retried.
         dropped_count: results that were dropped because another writer changed the bucket.
         bytes_in, bytes_out: bytes that completed compactions read and wrote.
-        seconds: the run time of completed compactions.
+        run_s: the run time of completed compactions in seconds.
         flushed_byte_count: bytes of level-0 data files that the job has committed.
         waited_s: seconds that epochs waited because a bucket had too many sorted runs.
     """
@@ -112,7 +112,7 @@ class CompactionMetrics:
     dropped_count: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
-    seconds: float = 0.0
+    run_s: float = 0.0
     flushed_byte_count: int = 0
     waited_s: float = 0.0
 
@@ -187,7 +187,7 @@ class CompactionTally:
     completed_count: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
-    seconds: float = 0.0
+    run_s: float = 0.0
     waited_s: float = 0.0
 
     def add_wait(self, seconds: float) -> None:
@@ -204,7 +204,7 @@ class CompactionTally:
         self.completed_count += len(reports)
         self.bytes_in += sum(report.bytes_in for report in reports)
         self.bytes_out += sum(report.bytes_out for report in reports)
-        self.seconds += sum(report.seconds for report in reports)
+        self.run_s += sum(report.seconds for report in reports)
 
     def metrics(self, bucket_metrics: CompactionMetrics) -> CompactionMetrics:
         """Return the sums together with the begun compactions."""

@@ -66,7 +66,7 @@ def compaction_report(
         files_out=len(change.written_files),
         bytes_out=sum(file.file_size for file in change.written_files),
         upgraded=len(change.removed_files) - len(read_files),
-        seconds=round(change.seconds, 3),
+        seconds=round(change.run_s, 3),
         policy=policy,
     )
 

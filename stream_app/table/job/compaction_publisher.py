@@ -86,14 +86,14 @@ class CompactionPublisher:
         """
         reports = [self._report(compaction) for compaction in compactions]
         properties = {**(committable.properties or {}), **reports_as_property(reports)}
-        with_changes = replace(
+        compact_committable = replace(
             committable,
             changes=tuple(compaction.change for compaction in compactions),
             properties=properties,
         )
         try:
             outcome = self.file_store_commit.commit_compactions(
-                with_changes,
+                compact_committable,
                 are_overtaken=any(compaction.is_overtaken for compaction in compactions),
             )
         except BaseException:

@@ -195,8 +195,8 @@ class StreamTableCommit:
         )
         with _discard_on_error(changes, self.table, CommitError):  # step 2
             check_base = partial(self._check_fits, basis, changes)
-            with_changes = replace(committable, changes=tuple(changes))
-            append_snapshot = self._commit.commit_appends(with_changes, check_base=check_base)
+            append_committable = replace(committable, changes=tuple(changes))
+            append_snapshot = self._commit.commit_appends(append_committable, check_base=check_base)
         self._searcher.restart()  # step 3
         self.state.note_epoch(append_snapshot, changes, properties.get(SOURCE_END_PROPERTY))
         self.bucket_state.note(basis, changes)

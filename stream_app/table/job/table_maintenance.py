@@ -56,7 +56,7 @@ class MaintenanceMetrics:
     Attributes:
         file_count, byte_count: deleted files, and their bytes as far as sizes are known.
         failures: tasks that ended with an error.
-        seconds: the run time of all tasks, including those in a separate thread.
+        run_s: the run time of all tasks in seconds, including those in a separate thread.
     """
 
     snapshots_expired: int = 0
@@ -64,7 +64,7 @@ class MaintenanceMetrics:
     file_count: int = 0
     byte_count: int = 0
     failures: int = 0
-    seconds: float = 0.0
+    run_s: float = 0.0
 
     @property
     def work_count(self) -> int:
@@ -80,7 +80,7 @@ class MaintenanceMetrics:
             file_count=self.file_count + other.file_count,
             byte_count=self.byte_count + other.byte_count,
             failures=self.failures + other.failures,
-            seconds=self.seconds + other.seconds,
+            run_s=self.run_s + other.run_s,
         )
 
 
@@ -229,8 +229,8 @@ class TableMaintenance:
             is_expected = isinstance(error, (StreamAppError, OSError))
             _LOG.warning("%s failed: %s", name, error, exc_info=not is_expected)
             failure_count = 1
-        seconds = self._table.clock.steady_seconds() - start_s
-        self._count(MaintenanceMetrics(failures=failure_count, seconds=seconds))
+        run_s = self._table.clock.steady_seconds() - start_s
+        self._count(MaintenanceMetrics(failures=failure_count, run_s=run_s))
         return not failure_count
 
     def _count(self, metrics: MaintenanceMetrics) -> None:

@@ -98,7 +98,7 @@ class TableState:
 
     @property
     def live_counts(self) -> LiveFileCounts:
-        """Counts the table's live files and their bytes."""
+        """The counts of the table's live files and their bytes."""
         return self.constraints.live_counts
 
     def _load_history(self) -> None:

@@ -30,4 +30,4 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
         names = frozenset(file.file_name for file in request.files_above)
         lookup_files = LookupFiles(output_level=request.unit.output_level, names=names)
         change = replace(change, lookup_files=lookup_files)
-    return replace(change, seconds=table.clock.steady_seconds() - start_s)
+    return replace(change, run_s=table.clock.steady_seconds() - start_s)

@@ -76,7 +76,7 @@ def test_the_metrics_give_the_write_amplification() -> None:
     metrics = tally.metrics(CompactionMetrics())
     assert (metrics.bytes_in, metrics.bytes_out, metrics.flushed_byte_count) == (550, 450, 300)
     assert metrics.write_amplification == 2.5
-    assert metrics.seconds == 2.0
+    assert metrics.run_s == 2.0
 
 
 def test_a_job_from_queued_to_completed(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class EventLog:
         self.epochs.add(report.epoch)
         self.history.add(self.table or "", report, self.clock.now_ms())
         counts = report.counts
-        seconds = report.durations.seconds
+        seconds = report.durations.total_s
         _LOG.info(
             "%sepoch %d: %d messages, %d changes in %.2f s (%.0f/s), %d bad, %d skipped; "
             "%d files in %d buckets, %s; snapshots %s; %s",

@@ -146,7 +146,7 @@ def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
         "compactions_dropped": metrics.dropped_count,
         "compaction_bytes_in": metrics.bytes_in,
         "compaction_bytes_out": metrics.bytes_out,
-        "compaction_seconds": round(metrics.seconds, 3),
+        "compaction_seconds": round(metrics.run_s, 3),
         "write_amplification": None if amplification is None else round(amplification, 3),
         "back_pressure_s": round(metrics.waited_s, 3),
     }

@@ -190,7 +190,7 @@ def expiry_samples(maintenance: MaintenanceMetrics) -> Iterator[_MetricSample]:
         ("expired_files", maintenance.file_count, "Files that expiry has deleted."),
         ("expired_bytes", maintenance.byte_count, "Bytes that expiry has deleted."),
         ("expire_failed", maintenance.failures, "Expiries that ended with an error."),
-        ("expire_seconds", maintenance.seconds, "Time that expiry has taken."),
+        ("expire_seconds", maintenance.run_s, "Time that expiry has taken."),
     ):
         yield _MetricSample(name, value, meaning, is_counter=True)
 
@@ -219,7 +219,7 @@ def compaction_samples(metrics: CompactionMetrics) -> Iterator[_MetricSample]:
         if value is not None:
             yield _MetricSample(name, value, meaning, combine=combine)
     for name, value, meaning in (
-        ("compaction_seconds", metrics.seconds, "Time that compactions have worked."),
+        ("compaction_seconds", metrics.run_s, "Time that compactions have worked."),
         ("compactions_begun", metrics.begun_count, "Compactions that were asked for."),
         ("compactions_completed", metrics.completed_count, "Compactions that were committed."),
         ("compactions_failed", metrics.failed_count, "Compactions that ended with an error."),

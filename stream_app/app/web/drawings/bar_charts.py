@@ -306,10 +306,10 @@ def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
     if not epochs:
         return None
     axis = linear_axis(
-        max(epoch.durations.seconds for epoch in epochs), lambda value: f"{value:g} s"
+        max(epoch.durations.total_s for epoch in epochs), lambda value: f"{value:g} s"
     )
     step = 100 / max(len(epochs), _BARS_MIN)
-    seconds = sum(epoch.durations.seconds for epoch in epochs)
+    seconds = sum(epoch.durations.total_s for epoch in epochs)
     return EpochChart(
         bars=tuple(
             _epoch_bar(epoch, index * step, step, axis) for index, epoch in enumerate(epochs)
@@ -321,9 +321,9 @@ def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
 
 def _epoch_bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> EpochBar:
     rectangles, part_top = [], 0.0
-    bar_height = axis.height(epoch.durations.seconds)
+    bar_height = axis.height(epoch.durations.total_s)
     for kind, seconds in epoch.durations.by_name.items():
-        height = bar_height * seconds / epoch.durations.seconds if seconds else 0.0
+        height = bar_height * seconds / epoch.durations.total_s if seconds else 0.0
         part_top += height
         rectangles.append((kind, round(HEIGHT - part_top, 1), round(height, 1)))
     return EpochBar(

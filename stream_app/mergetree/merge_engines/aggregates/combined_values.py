@@ -54,15 +54,15 @@ def combine_segments(
     indices, sizes = changes.in_order(is_counted), changes.sums(is_counted.astype(np.int64))
     ends = np.cumsum(sizes)
     result_indices = np.full(len(sizes), -1, dtype=np.int64)
-    nonempty = np.flatnonzero(sizes)
-    result_indices[nonempty] = changes.row_indices[indices[ends[nonempty] - 1]]
-    several = np.flatnonzero(sizes > 1)
-    if not len(several):
+    nonempty_segments = np.flatnonzero(sizes)
+    result_indices[nonempty_segments] = changes.row_indices[indices[ends[nonempty_segments] - 1]]
+    long_segments = np.flatnonzero(sizes > 1)
+    if not len(long_segments):
         return result_indices
     combined_indices = indices[np.flatnonzero(np.repeat(sizes > 1, sizes))]
     values = column.take(pa.array(changes.row_indices[combined_indices]))
-    results = combine(values, np.cumsum(np.concatenate(([0], sizes[several]))))
-    result_indices[several] = len(column) + np.arange(len(several))
+    results = combine(values, np.cumsum(np.concatenate(([0], sizes[long_segments]))))
+    result_indices[long_segments] = len(column) + np.arange(len(long_segments))
     return pa.concat_arrays([column, results]).take(
         pa.array(result_indices, mask=result_indices < 0)
     )

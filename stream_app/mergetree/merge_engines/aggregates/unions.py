@@ -103,16 +103,16 @@ def union_of_hll_sketches(values: Sequence[bytes]) -> bytes:
     """
     import datasketches  # noqa: PLC0415 - an extra, and slow to load
 
-    so_far = values[0]
+    united_sketch = values[0]
     for value in values[1:]:
         _check_hll(value)
-        _check_hll(so_far)
+        _check_hll(united_sketch)
         sketch = datasketches.hll_sketch.deserialize(value)
         union = datasketches.hll_union(sketch.lg_config_k)
         union.update(sketch)
-        union.update(datasketches.hll_sketch.deserialize(so_far))
-        so_far = bytes(union.get_result(datasketches.tgt_hll_type.HLL_4).serialize_compact())
-    return so_far
+        union.update(datasketches.hll_sketch.deserialize(united_sketch))
+        united_sketch = bytes(union.get_result(datasketches.tgt_hll_type.HLL_4).serialize_compact())
+    return united_sketch
 
 
 def union_of_theta_sketches(values: Sequence[bytes]) -> bytes:

@@ -34,7 +34,7 @@ REPORT = CompactionReport(
 METRICS = CompactionMetrics(
     level0_files_max=4, level0_files=12, sorted_runs_max=5, queued_count=2, running_count=1,
     begun_count=9, completed_count=4, failed_count=1, dropped_count=1, bytes_in=3072,
-    bytes_out=2048, seconds=0.8125, flushed_byte_count=1024, waited_s=12.0,
+    bytes_out=2048, run_s=0.8125, flushed_byte_count=1024, waited_s=12.0,
 )  # fmt: skip
 TOLD = {
     "sorted_runs": {"5": 1, "1": 7},

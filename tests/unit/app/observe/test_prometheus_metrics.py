@@ -49,7 +49,7 @@ REPORT = CompactionReport(
 )  # fmt: skip
 HELD = HeldTable(since_epoch=7, start={}, reason="no", since_ms=1, retry_ms=None)
 COMPACTIONS = CompactionMetrics(
-    buckets=8, begun_count=9, bytes_in=3072, seconds=3.25, waited_s=12.0, file_count=40,
+    buckets=8, begun_count=9, bytes_in=3072, run_s=3.25, waited_s=12.0, file_count=40,
     level0_files_max=4, flushed_byte_count=1024, oldest_queued_age_s=90.0, oldest_running_age_s=7.0,
     level0_files=12, sorted_runs_max=5, running_count=1, completed_count=4, dropped_count=1,
     queued_count=2, failed_count=1, bytes_out=2048, sorted_runs=11, waiting_rows=7, byte_count=4096,

@@ -82,7 +82,7 @@ def test_the_parts_add_up_to_the_epoch(
         TaskSeconds(*slowest_task), wait_s=0.5, routing_s=routing_s, writing_s=writing_s
     )
     assert (seconds.read_s, seconds.decode_s, seconds.route_s, seconds.write_s) == parts
-    assert replace(seconds, commit_s=1).seconds == 0.5 + routing_s + writing_s + 1
+    assert replace(seconds, commit_s=1).total_s == 0.5 + routing_s + writing_s + 1
     assert parse_epoch_seconds(seconds.as_property) == {
         "wait": 0.5, **dict(zip(("read", "decode", "route", "write"), parts, strict=True))
     }  # fmt: skip

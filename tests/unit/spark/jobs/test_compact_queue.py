@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stream_app.spark.jobs.spark_compactions import (
     OVERTAKEN_BY_A_RUN,
     SHARED_BYTES,
-    SHARED_MAX,
+    SHARED_COMPACTIONS_MAX,
     queue_rank,
     shared_count,
 )
@@ -32,7 +32,7 @@ def test_small_compactions_share_a_job_until_it_is_full() -> None:
     small = SHARED_BYTES // 4
     assert shared_count([small] * 9) == 4
     assert shared_count([small, SHARED_BYTES, small]) == 1
-    assert shared_count([1] * 1000) == SHARED_MAX
+    assert shared_count([1] * 1000) == SHARED_COMPACTIONS_MAX
 
 
 def test_a_large_compaction_has_a_job_of_its_own() -> None:
