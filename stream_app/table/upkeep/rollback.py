@@ -129,8 +129,9 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
             target.
 
     Raises:
-        UsageError: an active consumer is ahead, the table has changed since the plan, or an expiry
-            is deleting; nothing has changed.
+        UsageError: before a change, an active consumer is ahead, the table has changed since the
+            plan, or an expiry is deleting. Later, another writer has committed or rolled back:
+            consumers may be reset, and later tags, changelogs and snapshots deleted.
         OSError: the file system refused.
     """
     announcement_name, versions = _announce(table, plan, resets_consumers=resets_consumers)

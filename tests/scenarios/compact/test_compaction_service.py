@@ -251,7 +251,7 @@ def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
 
 
 def test_many_failures_at_once_are_one_outage(tmp_path: Path) -> None:
-    """The storage is away for ten seconds: nothing is lost, but is anything left behind?"""
+    """The storage is away for a minute: nothing is lost, but is anything left behind?"""
     table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING").table
 
     class Away(CompactInCaller):

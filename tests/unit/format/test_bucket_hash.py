@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.format.binary_row import encode_row
 from stream_app.format.binary_row_columns import encode_columns
-from stream_app.format.bucket_hash import bucket_of, hash_rows, murmur_hash
+from stream_app.format.bucket_hash import bucket_of, hash_rows, murmur_hash, share_of
 from stream_app.model.schema.data_type import parse_data_type
 from tests.unit.format.vectors import arrow_column, hashed_rows, types_of, values_of
 
@@ -69,5 +69,5 @@ def test_no_rows_have_no_buckets(types: list[Any]) -> None:
 
 def test_the_least_hash_has_a_bucket() -> None:
     """abs(-2^31) does not fit into 32 signed bits; Java takes the remainder first."""
-    magnitudes = np.abs(np.array([-(2**31)], dtype=np.int32)).view(np.uint32)
-    assert (magnitudes % np.uint32(1000)).tolist() == [648]
+    least_hash = np.array([-(2**31)], dtype=np.int32)
+    assert share_of(least_hash, 1000).tolist() == [648]
