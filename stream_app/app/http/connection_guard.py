@@ -221,10 +221,10 @@ class _GuardedProtocol(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-        seconds = self._guard.limits.timeout_s(self._stage)
-        if seconds is not None:
+        timeout_s = self._guard.limits.timeout_s(self._stage)
+        if timeout_s is not None:
             loop = asyncio.get_running_loop()
-            self._deadline = loop.call_later(seconds, self.drop)
+            self._deadline = loop.call_later(timeout_s, self.drop)
 
 
 def open_listener(host: str, port: int) -> socket.socket:

@@ -167,7 +167,7 @@ def output_of(results: Iterable[TaskResult], *, ran_in_driver: bool = False) -> 
                 table_outputs[table_index].bad_record_batches.append(bad_records_of(payload))
             case BlockKind.FAILURE:
                 table_outputs[table_index].failure = failure_of(payload)
-            case _:
+            case _:  # `COUNTS`
                 table_output = table_outputs[table_index]
                 table_output.counts = table_output.counts.plus(counts_of(payload))
     return EpochOutput(

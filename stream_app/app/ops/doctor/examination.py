@@ -149,7 +149,7 @@ class Examination:
         folder = open_checkpoint(self.job_tables, fix=_START)
         yield from self._store_observations("checkpoint", location)
         if is_local(location) and (empty_names := empty_files(Path(folder.location))):
-            text = f"it has empty files, as after a power cut: {', '.join(empty_names)}"
+            text = f"the checkpoint has empty files, as after a power cut: {', '.join(empty_names)}"
             yield problem_observation("checkpoint", text, LOST_FIX)
             return
         state = state_or_empty(folder)

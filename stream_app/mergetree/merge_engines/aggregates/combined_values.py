@@ -56,13 +56,13 @@ def combine_segments(
     result_indices = np.full(len(sizes), -1, dtype=np.int64)
     nonempty_segments = np.flatnonzero(sizes)
     result_indices[nonempty_segments] = changes.row_indices[indices[ends[nonempty_segments] - 1]]
-    long_segments = np.flatnonzero(sizes > 1)
-    if not len(long_segments):
+    multi_value_segments = np.flatnonzero(sizes > 1)
+    if not len(multi_value_segments):
         return result_indices
     combined_indices = indices[np.flatnonzero(np.repeat(sizes > 1, sizes))]
     values = column.take(pa.array(changes.row_indices[combined_indices]))
-    results = combine(values, np.cumsum(np.concatenate(([0], sizes[long_segments]))))
-    result_indices[long_segments] = len(column) + np.arange(len(long_segments))
+    results = combine(values, np.cumsum(np.concatenate(([0], sizes[multi_value_segments]))))
+    result_indices[multi_value_segments] = len(column) + np.arange(len(multi_value_segments))
     return pa.concat_arrays([column, results]).take(
         pa.array(result_indices, mask=result_indices < 0)
     )

@@ -19,6 +19,7 @@ from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.observation import Observation, Severity, guarded_observations
 from stream_app.app.ops.doctor.table_examination import database_observations
 from stream_app.checkpoint.checkpoint_owner import claim_checkpoint
+from stream_app.checkpoint.epoch_log import LOST_FIX
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.clock import SystemClock
@@ -192,6 +193,18 @@ def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
     observation = job.seen("checkpoint")[-1]
     assert observation.severity is Severity.PROBLEM
     assert "job_state.json of the checkpoint is damaged" in observation.text
+
+
+def test_files_that_a_power_cut_left_empty_are_a_problem(job: Job) -> None:
+    (job.folder / "checkpoint/offsets").mkdir(parents=True)
+    for name in ("metadata", "offsets/3"):
+        (job.folder / "checkpoint" / name).write_bytes(b"\0" * 8)
+    observation = job.seen("checkpoint")[-1]
+    assert observation.severity is Severity.PROBLEM
+    assert observation.text == (
+        "the checkpoint has empty files, as after a power cut: metadata, offsets/3"
+    )
+    assert observation.fix == LOST_FIX
 
 
 @pytest.mark.parametrize("subject", ["checkpoint", "quarantine"])
