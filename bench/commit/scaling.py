@@ -62,8 +62,8 @@ EPOCHS = 12
 KEYS = 10**12
 TOP_LEVEL = 5
 PARTITION = serialize_row(["day 00000"], COLUMNS.types[:1])
-FLUSH_BYTES = 400_000
-_BUCKET_BYTES = 10_000 * MB
+FLUSH_SIZE = 400_000
+_BUCKET_SIZE = 10_000 * MB
 _WEEK_OF_MINUTES = 10_080
 _COMPACTIONS = 300
 
@@ -77,7 +77,7 @@ class MadeFiles:
 
     def flushed(self) -> DataFileMeta:
         """Return a file of level 0 that covers all keys."""
-        return replace(self._file(0, (0, KEYS)), file_size=FLUSH_BYTES)
+        return replace(self._file(0, (0, KEYS)), file_size=FLUSH_SIZE)
 
     def bucket(self, files: int) -> tuple[DataFileMeta, ...]:
         """Return a sorted run of the highest level."""
@@ -281,12 +281,12 @@ def amplification(
 
     The simulated bucket has 10 GB.
     """
-    load = Load("updates", FLUSH_BYTES, keys_size=_BUCKET_BYTES, interval_s=60.0)
+    load = Load("updates", FLUSH_SIZE, keys_size=_BUCKET_SIZE, interval_s=60.0)
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         bucket = simulated_bucket(Path(folder), load, options)
         if freshness is not None:
             bucket.coordinator.adapt(PolicyBounds(freshness))
-        bucket.model.load = replace(load, flush_size=10 * _BUCKET_BYTES)
+        bucket.model.load = replace(load, flush_size=10 * _BUCKET_SIZE)
         bucket.flush()  # the content of the bucket before the simulation
         bucket.model.load = load
         earlier_flushed, earlier_written = bucket.flushed, bucket.executor.bytes_written

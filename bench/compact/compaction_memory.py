@@ -32,7 +32,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.opening import create_or_open
 
-VALUE_BYTES = 100
+VALUE_SIZE = 100
 """The bytes of a row's value, which is random, so that files do not compress."""
 BLOCK_ROWS = 50_000
 SMALL_RUN = 1 << 20
@@ -51,9 +51,9 @@ def a_table(folder: Path, name: str) -> FileStoreTable:
 
 def blocks(rng: np.random.Generator, size: int) -> Iterator[pa.RecordBatch]:
     """Yield rows of random keys until their values have this size."""
-    for _ in range(max(1, size // (BLOCK_ROWS * VALUE_BYTES))):
-        values = pa.py_buffer(rng.bytes(BLOCK_ROWS * VALUE_BYTES))
-        offsets = pa.array(np.arange(BLOCK_ROWS + 1, dtype=np.int32) * VALUE_BYTES)
+    for _ in range(max(1, size // (BLOCK_ROWS * VALUE_SIZE))):
+        values = pa.py_buffer(rng.bytes(BLOCK_ROWS * VALUE_SIZE))
+        offsets = pa.array(np.arange(BLOCK_ROWS + 1, dtype=np.int32) * VALUE_SIZE)
         columns = [
             pa.array(np.zeros(BLOCK_ROWS, np.int8)),
             pa.array(rng.integers(0, 10**9, BLOCK_ROWS)),

@@ -28,7 +28,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.librdkafka import load_librdkafka
 from stream_app.kafka.offset_ranges import OffsetRange
-from stream_app.kafka.range_reader import BATCH_MESSAGES, RangeReader, ReaderSettings
+from stream_app.kafka.range_reader import BATCH_MESSAGES_MAX, RangeReader, ReaderSettings
 
 MESSAGES = 200_000
 ROUNDS = 5
@@ -81,7 +81,7 @@ def arms_of(bootstrap: str, messages: int) -> dict[str, Callable[[], None]]:
         consumer.assign([ConfluentPartition(TOPIC, 0, 0)])
         count = 0
         while count < messages:
-            messages_read = consumer.consume(min(BATCH_MESSAGES, messages - count), 0.1)
+            messages_read = consumer.consume(min(BATCH_MESSAGES_MAX, messages - count), 0.1)
             take(messages_read)
             count += len(messages_read)
         consumer.close()
@@ -90,7 +90,7 @@ def arms_of(bootstrap: str, messages: int) -> dict[str, Callable[[], None]]:
         consumer = KafkaConsumer(
             bootstrap_servers=bootstrap,
             enable_auto_commit=False,
-            max_poll_records=BATCH_MESSAGES,
+            max_poll_records=BATCH_MESSAGES_MAX,
             max_partition_fetch_bytes=4 << 20,
         )
         partition, count = TopicPartition(TOPIC, 0), 0

@@ -16,9 +16,9 @@ from stream_app.arrow_buffers import Int64s
 
 MessageKinds = npt.NDArray[np.int8]
 LogPositions = npt.NDArray[np.int64]
-"""Positions in the log of a source, int64 [n, `POSITION_NUMBERS`]: greater ones are later. Three
+"""Positions in the log of a source, int64 [n, `POSITION_LENGTH`]: greater ones are later. Three
 numbers are compared one after the other. A position is unknown if its first number is negative."""
-POSITION_NUMBERS = 3
+POSITION_LENGTH = 3
 NO_POSITION = -1
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from stream_app.cdc.transactions import POSITION_NUMBERS
-from stream_app.checkpoint.epoch_log_writer import LOGGED_EPOCHS
+from stream_app.cdc.transactions import POSITION_LENGTH
+from stream_app.checkpoint.epoch_log_writer import LOGGED_EPOCHS_MAX
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import CheckpointError
 from stream_app.kafka.transactions.border import (
@@ -40,8 +40,8 @@ class BorderLog:
         file_io = self.checkpoint.file_io
         data = json.dumps(_encode(border)).encode()
         file_io.overwrite(self._path(epoch), data)
-        if epoch >= LOGGED_EPOCHS:
-            file_io.delete(self._path(epoch - LOGGED_EPOCHS))
+        if epoch >= LOGGED_EPOCHS_MAX:
+            file_io.delete(self._path(epoch - LOGGED_EPOCHS_MAX))
 
     def border(self, epoch: int) -> Border | None:
         """Return the border of an epoch; None if it is old or was planned without one.
@@ -88,14 +88,14 @@ def _decode(document: Any) -> Border:
     newest_transactions = {
         str(source): NewestTransaction(
             SourcePosition(str(end["position"]["transaction"]), int(end["position"]["time_ms"])),
-            _log_position(end["at"], POSITION_NUMBERS),
+            _log_position(end["at"], POSITION_LENGTH),
             str(end["log"]),
         )
         for source, end in document["newest"].items()
     }
     partitions = {
         (str(topic), int(partition_number)): PartitionProgress(
-            _log_position(values[1:], POSITION_NUMBERS + 1), PartitionState(values[0])
+            _log_position(values[1:], POSITION_LENGTH + 1), PartitionState(values[0])
         )
         for topic, states in document["topics"].items()
         for partition_number, values in states.items()

@@ -19,7 +19,7 @@ from stream_app.errors import CheckpointError
 from stream_app.kafka.next_offsets import offsets_text
 from stream_app.model.job_epoch import Offsets
 
-LOGGED_EPOCHS = 100
+LOGGED_EPOCHS_MAX = 100
 """Number of epochs that the log keeps, as in Spark."""
 _OFFSETS, _COMMITS, _FIRST, _QUERY = "offsets", "commits", "sources/0/0", "metadata"
 _VERSION = "v1\n"
@@ -35,7 +35,7 @@ class EpochLogWriter:
     """
 
     checkpoint: JobFolder
-    epochs_kept: int = LOGGED_EPOCHS
+    epochs_kept: int = LOGGED_EPOCHS_MAX
     _purged_epoch: int = field(init=False, default=-1)
 
     def begin_query(self) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CAPTURED = Path(__file__).with_name("debezium.jsonl")
+CAPTURED_MESSAGES = Path(__file__).with_name("debezium.jsonl")
 """Messages of a real connector, with its schemas (``python -m tests.testbed.capture shop``)."""
 DECIMAL_SCHEMA = "org.apache.kafka.connect.data.Decimal"
 
@@ -82,7 +82,7 @@ class ShopTable:
 def captured_tables() -> dict[str, ShopTable]:
     """Return name → table, for the captured messages: without rows, and before the ALTERs."""
     tables: dict[str, ShopTable] = {}
-    for line in CAPTURED.read_text("utf-8").splitlines():
+    for line in CAPTURED_MESSAGES.read_text("utf-8").splitlines():
         record = json.loads(line)
         if record["value"] is None:
             continue

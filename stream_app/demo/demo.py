@@ -43,12 +43,12 @@ from stream_app.table.read.split_read import SplitRead
 from stream_app.version import install_command
 
 CONF = Path(__file__).with_name("shop.toml")
-RECORDS = 60_000
-RECORDS_MIN = 100
+RECORD_COUNT = 60_000
+RECORD_COUNT_MIN = 100
 """The smallest number of records with which each table has rows when half of them are sent."""
 SHOP_S = 20
 """The seconds in which the shop sends its changes."""
-TOPIC_PARTITIONS = 2
+TOPIC_PARTITION_COUNT = 2
 SEED = 20
 _PROGRESS_WAIT_MAX_S = 300
 _REFRESH_S = 0.25
@@ -70,9 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--records",
         type=_records,
-        default=RECORDS,
+        default=RECORD_COUNT,
         metavar="N",
-        help=f"messages that the shop sends (default: {RECORDS})",
+        help=f"messages that the shop sends (default: {RECORD_COUNT})",
     )
     parser.add_argument(
         "--dir",
@@ -91,8 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _records(text: str) -> int:
     record_count = int(text)
-    if record_count < RECORDS_MIN:
-        raise argparse.ArgumentTypeError(f"must be at least {RECORDS_MIN}")
+    if record_count < RECORD_COUNT_MIN:
+        raise argparse.ArgumentTypeError(f"must be at least {RECORD_COUNT_MIN}")
     return record_count
 
 
@@ -311,7 +311,7 @@ def _create_topics(bootstrap: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         topics = [
-            NewTopic(f"shop.public.{name}", num_partitions=TOPIC_PARTITIONS) for name in TABLES
+            NewTopic(f"shop.public.{name}", num_partitions=TOPIC_PARTITION_COUNT) for name in TABLES
         ]
         admin.create_topics(topics)
     finally:

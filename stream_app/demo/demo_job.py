@@ -24,8 +24,8 @@ from stream_app.clock import Clock
 from stream_app.demo.shop import Shop
 from stream_app.errors import SourceError
 
-_CHUNK_MESSAGES = 500
-_BATCH_BYTES = 512 * 1024
+_CHUNK_MESSAGE_COUNT = 500
+_BATCH_SIZE = 512 * 1024
 _JOIN_WAIT_S = 2.0
 
 
@@ -94,7 +94,7 @@ class ShopProducer:
             bootstrap_servers=self.bootstrap,
             acks="all",
             linger_ms=20,
-            batch_size=_BATCH_BYTES,
+            batch_size=_BATCH_SIZE,
             compression_type="gzip",
         )
         self._send(producer, self.count - self.count // 2)
@@ -107,7 +107,7 @@ class ShopProducer:
         start_s = self.clock.steady_seconds()
         sent = 0
         messages = self.shop.messages(count)
-        while chunk := list(itertools.islice(messages, _CHUNK_MESSAGES)):
+        while chunk := list(itertools.islice(messages, _CHUNK_MESSAGE_COUNT)):
             for topic, key, value in chunk:
                 producer.send(topic, key=key, value=value)
             producer.flush()

@@ -18,7 +18,7 @@ from stream_app.table.read.selection import ROW_KIND_NAME
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG_HEAD, _LOG_TAIL = 3, 5
-_CHANGES = 6
+_SHOWN_CHANGES_MAX = 6
 _KIND_STYLES = {"+I": "green", "-U": "yellow", "+U": "yellow", "-D": "red"}
 
 
@@ -150,11 +150,13 @@ def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) 
         for batch in paimon_table.changelog(snapshot=snapshot.snapshot_id, end=snapshot.snapshot_id)
     )
     changes: list[tuple[str, dict[str, Any]]] = max(
-        itertools.islice(batches, _LOG_TAIL), key=lambda rows: min(len(rows), _CHANGES), default=[]
+        itertools.islice(batches, _LOG_TAIL),
+        key=lambda rows: min(len(rows), _SHOWN_CHANGES_MAX),
+        default=[],
     )
     # From the first update on, so that before and after are together.
     start = next((index for index, (kind, _) in enumerate(changes) if kind == "-U"), 0)
-    for kind, row in changes[start : start + _CHANGES]:
+    for kind, row in changes[start : start + _SHOWN_CHANGES_MAX]:
         values = ("" if row[column] is None else str(row[column]) for column in names)
         report.add_row(kind, *values, style=_KIND_STYLES[kind])
     return report

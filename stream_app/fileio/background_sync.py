@@ -14,7 +14,7 @@ from typing import Any
 
 from stream_app.fileio.file_io import FileIO
 
-_THREADS = 4
+_THREAD_COUNT = 4
 
 
 class BackgroundSync:
@@ -60,4 +60,4 @@ class BackgroundSync:
 @cache
 def _threads(_process: int) -> ThreadPoolExecutor:
     """Return the sync threads that all writers of this process share, but not a forked one."""
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="sync")
+    return ThreadPoolExecutor(_THREAD_COUNT, thread_name_prefix="sync")

@@ -2,7 +2,7 @@
 
 Any request to a store takes tens of milliseconds. Parquet reads the end of a file first, then all
 columns in turn, a little of each. So opening a file fetches its end, and each column that is being
-read has a read-ahead window. A merge has many files open, so each caches at most `CACHE_BYTES`
+read has a read-ahead window. A merge has many files open, so each caches at most `CACHE_BYTES_MAX`
 besides its end.
 """
 
@@ -12,9 +12,9 @@ import io
 from collections import OrderedDict
 from collections.abc import Callable
 
-TAIL_BYTES = 256 << 10
+TAIL_SIZE = 256 << 10
 """The bytes that opening a file fetches from its end: the footer, or all of a small file."""
-CACHE_BYTES = 4 << 20
+CACHE_BYTES_MAX = 4 << 20
 """The maximum bytes of the read-ahead windows of one file."""
 _WINDOW_BYTES_MAX = 1 << 20
 _WINDOW_BYTES_MIN = 128 << 10
@@ -98,7 +98,7 @@ class RangedInput:
 
     def _make_room(self) -> None:
         cached_size = sum(map(len, self._windows.values()))
-        while cached_size > CACHE_BYTES:
+        while cached_size > CACHE_BYTES_MAX:
             _, window = self._windows.popitem(last=False)
             cached_size -= len(window)
             # The window was fetched in vain, because more columns are read than windows fit.

@@ -11,7 +11,8 @@ need:
 * Variables of its client with secrets: `app.config.settings` keeps their values out of logs.
 * Jars with which Spark accesses it: `HADOOP_SETS` in `app.launch.jar_sets`.
 
-`_UNSUPPORTED` explains the schemes that have no store. Remove the schemes of the new store there.
+`_UNSUPPORTED_STORES` explains the schemes that have no store. Remove the schemes of the new store
+there.
 
 Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 """
@@ -30,7 +31,7 @@ from stream_app.fileio.s3.s3_store import S3
 from stream_app.fileio.store import OptionSource, Store
 
 STORES = (LOCAL, S3, HDFS)
-_UNSUPPORTED = {
+_UNSUPPORTED_STORES = {
     "oss": "Aliyun OSS",
     "dls": "Aliyun OSS-HDFS",
     "cosn": "Tencent COS",
@@ -154,13 +155,13 @@ def _store(location: str, stores: Sequence[Store] = STORES) -> Store:
     if store is not None:
         return store
     scheme = location.partition(":")[0].lower()
-    if scheme not in _UNSUPPORTED:
+    if scheme not in _UNSUPPORTED_STORES:
         raise UsageError(
             f"{location!r} is on a file system that stream_app does not support",
             fix=f"give {STORE_LOCATIONS}; a mounted file system has a path",
         )
     raise UsageError(
-        f"{scheme}:// is {_UNSUPPORTED[scheme]}, whose protocol stream_app does not speak",
+        f"{scheme}:// is {_UNSUPPORTED_STORES[scheme]}, whose protocol stream_app does not speak",
         fix="if the store also speaks S3's protocol (Azure does not), write s3://BUCKET/PATH and "
         "give s3.endpoint and keys: it can be read, and written if it has conditional PUTs, "
         "which the job tests",

@@ -49,7 +49,7 @@ INLINE_BYTES_MAX = 7
 """Strings and binaries up to this length live in their slot."""
 COMPACT_DECIMAL_PRECISION_MAX = 18
 COMPACT_TIMESTAMP_PRECISION_MAX = 3
-LONG_DECIMAL_BYTES = 16
+LONG_DECIMAL_SIZE = 16
 NANOS_OF_MILLI = 1_000_000
 
 _HEADER_BITS = 8
@@ -153,7 +153,7 @@ def _encode_long_form(value: object, data_type: DataType, offset: int) -> tuple[
         if value is not None:
             assert isinstance(value, decimal.Decimal), value
             digits = unscaled_bytes(unscaled_decimal(value, data_type.scale))
-        return struct.pack("<II", len(digits), offset), digits.ljust(LONG_DECIMAL_BYTES, b"\0")
+        return struct.pack("<II", len(digits), offset), digits.ljust(LONG_DECIMAL_SIZE, b"\0")
     assert value is None or isinstance(value, int), value
     ms, nanos = divmod(value or 0, NANOS_OF_MILLI)
     return struct.pack("<II", nanos, offset), struct.pack("<q", ms)

@@ -19,7 +19,7 @@ from stream_app.arrow_buffers import Bytes, Int64s
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.binary_row import (
     INLINE_BYTES_MAX,
-    LONG_DECIMAL_BYTES,
+    LONG_DECIMAL_SIZE,
     NANOS_OF_MILLI,
     WORD,
     has_long_form,
@@ -35,7 +35,7 @@ _OFFSET_SHIFT = np.uint64(32)
 _INLINE_MARK_SHIFT = np.uint64(56)
 _MASKS = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], dtype=np.uint64)
 """Keeps the first 0 to 8 bytes of a word."""
-_UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32()}
+_UNSIGNED_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32()}
 
 
 def encode_columns(columns: Sequence[pa.Array], types: Sequence[DataType]) -> tuple[Bytes, Int64s]:
@@ -137,7 +137,7 @@ def _part(column: pa.Array, data_type: DataType) -> _Part:
         column = column.cast(pa.uint8())
     width = column.type.bit_width
     # Use the unsigned bit pattern, because slots are padded with zeros, not with the sign.
-    bits = _integer_bits(column, pa.int64() if width == 64 else _UNSIGNED[width])
+    bits = _integer_bits(column, pa.int64() if width == 64 else _UNSIGNED_TYPES[width])
     if has_long_form(data_type):
         ticks_of_milli = 1_000 if column.type.unit == "us" else NANOS_OF_MILLI
         ms = np.floor_divide(bits, ticks_of_milli)
@@ -179,7 +179,7 @@ def _decimal_part(
     digits = np.zeros_like(big_endian)
     for length in np.unique(lengths):  # at most 17 of them
         has_length = lengths == length
-        digits[has_length, :length] = big_endian[has_length, LONG_DECIMAL_BYTES - length :]
+        digits[has_length, :length] = big_endian[has_length, LONG_DECIMAL_SIZE - length :]
     pairs = digits.view(np.uint64)
     tail: list[Words | np.uint64] = [pairs[:, 0], pairs[:, 1]]
     return _Part(lengths.astype(np.uint64), is_null, tail)
@@ -198,12 +198,10 @@ def _minimal_lengths(big_endian: Bytes) -> Int64s:
     """
     sign = np.where(big_endian[:, 0] >= 0x80, np.uint8(0xFF), np.uint8(0))
     differs = big_endian != sign[:, np.newaxis]
-    leading = np.where(differs.any(axis=1), differs.argmax(axis=1), LONG_DECIMAL_BYTES)
-    first_bytes = big_endian[
-        np.arange(len(big_endian)), np.minimum(leading, LONG_DECIMAL_BYTES - 1)
-    ]
-    needs_sign = (leading == LONG_DECIMAL_BYTES) | ((first_bytes ^ sign) >= 0x80)
-    lengths: Int64s = LONG_DECIMAL_BYTES - leading + needs_sign
+    leading = np.where(differs.any(axis=1), differs.argmax(axis=1), LONG_DECIMAL_SIZE)
+    first_bytes = big_endian[np.arange(len(big_endian)), np.minimum(leading, LONG_DECIMAL_SIZE - 1)]
+    needs_sign = (leading == LONG_DECIMAL_SIZE) | ((first_bytes ^ sign) >= 0x80)
+    lengths: Int64s = LONG_DECIMAL_SIZE - leading + needs_sign
     return lengths
 
 

@@ -28,7 +28,7 @@ _C1, _C2 = 0xCC9E2D51, 0x1B873593
 _MIX_ADD = 0xE6546B64
 _FINAL_1, _FINAL_2 = 0x85EBCA6B, 0xC2B2AE35
 _MASK = 0xFFFFFFFF
-_BLOCK_ROWS = 16_384  # so that a block's arrays stay in the processor's cache
+_BLOCK_ROW_COUNT = 16_384  # so that a block's arrays stay in the processor's cache
 
 
 def murmur_hash(data: bytes) -> int:
@@ -103,8 +103,8 @@ def hash_rows(flat: Bytes, offsets: Int64s) -> npt.NDArray[np.int32]:
     # Sort the longest rows first, so that the rows with a further word always come first.
     order = np.argsort(-counts, kind="stable")
     hashes = np.empty(len(order), dtype=np.uint32)
-    for start in range(0, len(order), _BLOCK_ROWS):
-        rows = order[start : start + _BLOCK_ROWS]
+    for start in range(0, len(order), _BLOCK_ROW_COUNT):
+        rows = order[start : start + _BLOCK_ROW_COUNT]
         hashes[rows] = _hash_block(words, starts[rows], counts[rows])
     return hashes.view(np.int32)
 
@@ -188,14 +188,14 @@ def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) ->
         seed = _mix_int(seed, int(halves[constant_count]))
         constant_count += 1
     hashes = np.full(len(columns[0]), seed, dtype=np.uint32)
-    for start in range(0, len(hashes), _BLOCK_ROWS):
-        state = hashes[start : start + _BLOCK_ROWS]
+    for start in range(0, len(hashes), _BLOCK_ROW_COUNT):
+        state = hashes[start : start + _BLOCK_ROW_COUNT]
         scratch = np.empty_like(state)
         for half in halves[constant_count:]:
             if isinstance(half, int):
                 words = np.full_like(state, half)
             else:
-                words = half[start : start + _BLOCK_ROWS].copy()
+                words = half[start : start + _BLOCK_ROW_COUNT].copy()
             _mix(state, words, scratch)
         _finish(state, scratch, np.uint32(4 * len(halves)))
     return hashes

@@ -49,7 +49,7 @@ _MAGIC_32 = struct.pack(">I", 1_581_511_376)
 MAGIC_64 = struct.pack("<I", 1_681_511_377)
 """The number with which a 64-bit vector begins, after its size."""
 _WORD = 4
-_FRAME_BYTES = 2 * _WORD
+_FRAME_SIZE = 2 * _WORD
 """The bytes of the size and the CRC, which enclose the magic number and the bitmap."""
 
 
@@ -205,10 +205,10 @@ def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
         raise ValueError(f"no deletion vector begins with the magic number {magic.hex()}")
     is_64 = magic == MAGIC_64
     size = int.from_bytes(data[meta.offset : body_start], "big")
-    listed_size = meta.length - _FRAME_BYTES if is_64 else meta.length
+    listed_size = meta.length - _FRAME_SIZE if is_64 else meta.length
     if size != listed_size:
         raise ValueError(f"it has {size} bytes, and the index manifest says {listed_size}")
-    if meta.offset < len(FILE_HEADER) or len(data) < meta.offset + size + _FRAME_BYTES:
+    if meta.offset < len(FILE_HEADER) or len(data) < meta.offset + size + _FRAME_SIZE:
         raise ValueError(f"it is not within the {len(data)} bytes of its file")
     body_end = body_start + size
     body = data[body_start:body_end]

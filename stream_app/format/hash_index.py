@@ -11,7 +11,7 @@ import numpy.typing as npt
 from stream_app.errors import CorruptFileError
 
 Hashes = npt.NDArray[np.int32]
-HASH_BYTES = 4
+HASH_SIZE = 4
 
 
 def encode_hashes(hashes: Hashes) -> bytes:
@@ -32,10 +32,10 @@ def decode_hashes(data: bytes, count: int) -> Hashes:
     Raises:
         CorruptFileError: the file has another length.
     """
-    if len(data) != count * HASH_BYTES:
+    if len(data) != count * HASH_SIZE:
         raise CorruptFileError(
             f"an index file of hashes has {len(data)} bytes, and its index manifest says {count} "
-            f"hashes of {HASH_BYTES} bytes",
+            f"hashes of {HASH_SIZE} bytes",
             fix="restore the file from a backup, or roll the table back to a tag",
         )
     hashes = np.frombuffer(data, ">i4").astype(np.int32)

@@ -19,7 +19,7 @@ from stream_app.errors import CorruptFileError
 
 DIGEST = "stream_app.digest"
 """The key of the digest, which covers all the others."""
-_DIGEST_BYTES = 16
+_DIGEST_SIZE = 16
 _T = TypeVar("_T")
 
 
@@ -34,7 +34,7 @@ def encode_object(value: Mapping[str, object]) -> bytes:
 def _digest(value: Mapping[str, object]) -> str:
     """Return a digest of the content, independent of order and layout."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
+    return hashlib.blake2b(text, digest_size=_DIGEST_SIZE).hexdigest()
 
 
 class JsonObject:

@@ -27,7 +27,7 @@ from stream_app.model.schema.data_type import (
     TypeRoot,
 )
 
-_ESCAPED = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{}\\[\\]^]")
+_ESCAPED_CHARACTERS = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{}\\[\\]^]")
 _JAVA_BLANK = re.compile(
     "[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]*"
 )
@@ -93,7 +93,7 @@ def partition_component(name: str, text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
+    return _ESCAPED_CHARACTERS.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def _named_text(value: object, field: DataField, *, uses_legacy_names: bool) -> str:

@@ -18,7 +18,7 @@ from stream_app.model.tag import Tag
 _VERSION = 3
 _NO_WATERMARK = -(1 << 63)
 """The value of old writers for no watermark."""
-_CACHED_SNAPSHOTS = 256
+_CACHED_SNAPSHOTS_MAX = 256
 _NANOS_OF_MILLI = 1_000_000
 _PARTS_TO_SECONDS = 6
 
@@ -40,7 +40,7 @@ def snapshot_object(snapshot: Snapshot) -> dict[str, Any]:
 
 
 # A commit rereads a snapshot several times, with the same bytes.
-@lru_cache(maxsize=_CACHED_SNAPSHOTS)
+@lru_cache(maxsize=_CACHED_SNAPSHOTS_MAX)
 def decode_snapshot(data: bytes) -> Snapshot:
     """Decode a snapshot, which keeps the names of unknown keys.
 

@@ -28,8 +28,8 @@ from stream_app.errors import UsageError, WrongSourceError
 _CONSUMER = 1
 _EVENT_ERROR = 0x8
 _CONF_OK = 0
-_TEXT_BYTES = 512
-_FEATURES_BYTES = 4096
+_ERROR_TEXT_SIZE = 512
+_FEATURES_SIZE = 4096
 SEE_BROKERS = (
     "check that the brokers run and that this host reaches the addresses that they advertise "
     "(advertised.listeners)"
@@ -179,8 +179,8 @@ class Library:
     def features(self) -> frozenset[str]:
         """The features of this build of the library, such as ``sasl_gssapi``."""
         configuration = self.conf_new()
-        text = c.create_string_buffer(_FEATURES_BYTES)
-        size = c.c_size_t(_FEATURES_BYTES)
+        text = c.create_string_buffer(_FEATURES_SIZE)
+        size = c.c_size_t(_FEATURES_SIZE)
         self.conf_get(configuration, b"builtin.features", text, c.byref(size))
         self.conf_destroy(configuration)
         return frozenset(text.value.decode().split(","))
@@ -200,9 +200,9 @@ class Library:
             UsageError: the library does not know an option, or its value.
         """
         configuration: int = self.conf_new()
-        text = c.create_string_buffer(_TEXT_BYTES)
+        text = c.create_string_buffer(_ERROR_TEXT_SIZE)
         for key, value in options.items():
-            arguments = key.encode(), value.encode(), text, _TEXT_BYTES
+            arguments = key.encode(), value.encode(), text, _ERROR_TEXT_SIZE
             if self.conf_set(configuration, *arguments) != _CONF_OK:
                 self.conf_destroy(configuration)
                 raise UsageError(
@@ -242,8 +242,10 @@ class KafkaClient:
         configuration = self._library.new_configuration(options)
         self._library.conf_set_events(configuration, _EVENT_ERROR)
         self._library.conf_enable_sasl_queue(configuration, 1)
-        text = c.create_string_buffer(_TEXT_BYTES)
-        self._client: int | None = self._library.new(_CONSUMER, configuration, text, _TEXT_BYTES)
+        text = c.create_string_buffer(_ERROR_TEXT_SIZE)
+        self._client: int | None = self._library.new(
+            _CONSUMER, configuration, text, _ERROR_TEXT_SIZE
+        )
         if self._client is None:
             self._library.conf_destroy(configuration)
             raise UsageError(

@@ -25,7 +25,7 @@ from stream_app.kafka.librdkafka import Message
 WORD = 8
 """The number of bytes of an address, and of an offset."""
 _INT32S_IN_WORD = 2
-_STRETCH_GAP_BYTES = 64 << 10
+_STRETCH_GAP_MAX = 64 << 10
 """The maximum gap between cells of a stretch: Arrow allocates by the length of a stretch."""
 _MILLI_MICROS = 1000
 
@@ -119,7 +119,7 @@ def copy_cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
 def _copy_each(addresses: Int64s, lengths: Int64s) -> pa.Array:
     ends = addresses + lengths
     gaps = addresses[1:] - ends[:-1]
-    breaks = np.flatnonzero((gaps < 0) | (gaps > _STRETCH_GAP_BYTES)) + 1
+    breaks = np.flatnonzero((gaps < 0) | (gaps > _STRETCH_GAP_MAX)) + 1
     bounds = [0, *breaks.tolist(), len(addresses)]
     stretches = [
         _copy_ascending(addresses[start:end], ends[start:end])

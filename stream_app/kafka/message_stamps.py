@@ -23,7 +23,7 @@ from stream_app.kafka.librdkafka import load_librdkafka
 from stream_app.kafka.message_columns import words_of
 
 _LOG = logging.getLogger(__name__)
-_PROBE_WORDS = 512
+_PROBE_WORD_COUNT = 512
 """The number of words of the memory that is passed to the function.
 
 librdkafka allocates less for a message with all that belongs to it.
@@ -68,8 +68,8 @@ def timestamp_reader() -> TimestampReader:
 def stamp_word(by_calls: Timestamps) -> int | None:
     """Return the number of the word that is a message's timestamp; None without one."""
     # Each word is an address of empty memory, which the function may follow unharmed.
-    empty_memory = np.zeros(2 * _PROBE_WORDS, np.int64)
-    words: Int64s = empty_memory.ctypes.data + 8 * np.arange(_PROBE_WORDS, dtype=np.int64)
+    empty_memory = np.zeros(2 * _PROBE_WORD_COUNT, np.int64)
+    words: Int64s = empty_memory.ctypes.data + 8 * np.arange(_PROBE_WORD_COUNT, dtype=np.int64)
     words[0] = 0  # no error
     [stamp] = by_calls(np.array([words.ctypes.data], np.int64)).tolist()
     word_indices = np.flatnonzero(words == stamp).tolist()

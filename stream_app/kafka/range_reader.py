@@ -43,10 +43,10 @@ from stream_app.kafka.schema_headers import HeaderMover
 from stream_app.kafka.several_clusters import ClientSettings, open_client
 
 _LOG = logging.getLogger(__name__)
-BATCH_MESSAGES = 16_384
-_BATCH_BYTES = 16 << 20
+BATCH_MESSAGES_MAX = 16_384
+_BATCH_SIZE = 16 << 20
 """The usual size of a batch; a single message may be larger."""
-_FIRST_MESSAGES = 256
+_FIRST_MESSAGE_COUNT = 256
 """Messages of the first batch, before their size is known."""
 _WAIT_MS = 20
 _ANSWER_MS = 10_000
@@ -89,6 +89,8 @@ class _Progress:
         reached_at_s: when the reader reached this offset, in steady seconds.
         is_at_end: whether the newest fetch found the partition's end at this offset.
         has_asked: whether the reader has asked the broker for the end at this offset.
+        has_restarted: whether the reader has started the partition again at this offset.
+        last_error: what the client reported last; empty without an error.
     """
 
     offset_range: OffsetRange
@@ -120,7 +122,7 @@ class RangeReader:
         self._timestamp_reader = timestamp_reader()
         self._header_mover = HeaderMover(settings.headers)
         self._started_ranges: deque[OffsetRange] = deque()
-        self._batch_size, self._has_answered = _FIRST_MESSAGES, False
+        self._batch_messages_max, self._has_answered = _FIRST_MESSAGE_COUNT, False
 
     def read(self, ranges: Sequence[OffsetRange]) -> Generator[pa.RecordBatch, None, None]:
         """Yield the messages of all ranges, in order, in batches of `MESSAGE_SCHEMA`.
@@ -179,14 +181,14 @@ class RangeReader:
         offset_range = self._started_ranges[0]
         progress = _Progress(offset_range, offset_range.start, self._clock.steady_seconds())
         while progress.next_offset < offset_range.end:
-            message_count = min(self._batch_size, offset_range.end - progress.next_offset)
+            message_count = min(self._batch_messages_max, offset_range.end - progress.next_offset)
             pointers = np.empty(message_count, np.int64)
             count = self._client.consume(*offset_range.kafka_partition, pointers, wait_ms=_WAIT_MS)
             if count:
                 self._has_answered = True
                 batch = self._take_batch(pointers[:count], progress)
                 if batch is not None:
-                    self._batch_size = _next_size(self._batch_size, batch)
+                    self._batch_messages_max = _next_messages_max(self._batch_messages_max, batch)
                     yield batch
                     # The time without progress excludes the consumer's work.
                     progress.reached_at_s = self._clock.steady_seconds()
@@ -367,10 +369,10 @@ def _range_mask(fields: MessageFields, progress: _Progress) -> Bools:
     return is_in_range
 
 
-def _next_size(batch_size: int, batch: pa.RecordBatch) -> int:
+def _next_messages_max(messages_max: int, batch: pa.RecordBatch) -> int:
     """Return the messages of a batch of the usual bytes, if messages keep their size."""
-    fitting_row_count: int = _BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1)
-    return max(1, min(fitting_row_count, batch_size * 8, BATCH_MESSAGES))
+    fitting_row_count: int = _BATCH_SIZE * batch.num_rows // max(batch.nbytes, 1)
+    return max(1, min(fitting_row_count, messages_max * 8, BATCH_MESSAGES_MAX))
 
 
 def reader_of_process(settings: ReaderSettings) -> RangeReader:

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 _TOKEN = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s=;"']+|=|;)""", re.DOTALL)
-_ESCAPED = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b", "a": "\a", "v": "\v"}
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 OptionPairs = Iterator[tuple[str, str]]
 _DEFAULT_PROTOCOLS = {"TLSv1.2", "TLSv1.3"}
 _OIDC_HANDLER = "OAuthBearerLoginCallbackHandler"
-_UNSECURED = "unsecuredLogin"
+_UNSECURED_LOGIN = "unsecuredLogin"
 _LOGIN_MODULES = {
     "PLAIN": "PlainLoginModule",
     "SCRAM-SHA-256": "ScramLoginModule",
@@ -100,7 +100,7 @@ def _tokens(text: str) -> list[str]:
 def _unquote(token: str) -> str:
     if token[0] not in "\"'":
         return token
-    return _ESCAPED.sub(lambda match: _unescape(match[1]), token[1:-1])
+    return _ESCAPE.sub(lambda match: _unescape(match[1]), token[1:-1])
 
 
 def _unescape(text: str) -> str:
@@ -305,7 +305,7 @@ def _bearer_options(
 
 def _unsecured_token_options(options: Mapping[str, str]) -> OptionPairs:
     """Translate the options of tokens without a signature, which are for trials."""
-    subject = options.get(f"{_UNSECURED}StringClaim_sub")
+    subject = options.get(f"{_UNSECURED_LOGIN}StringClaim_sub")
     if subject is None:
         raise _ProblemError(
             "sasl.login.callback.handler.class",

@@ -61,7 +61,7 @@ _HIGH = np.uint64(0x8080808080808080)
 _QUOTES, _BACKSLASHES = word_of(b'"' * 8), word_of(b"\\" * 8)
 _BLANKS = word_of(b" " * 8)
 _NULL, _TRUE, _FALSE = word_of(b"null\0\0\0\0"), word_of(b"true\0\0\0\0"), word_of(b"alse\0\0\0\0")
-_FOUR_BYTES = np.uint64(0xFFFFFFFF)
+_FOUR_BYTES_MASK = np.uint64(0xFFFFFFFF)
 
 
 @compiled
@@ -246,10 +246,10 @@ def number_end(position: int) -> int:
 @compiled
 def word_end(position: int) -> int:
     """Return the position after ``null``, ``true`` or ``false``."""
-    word = word_at(position) & _FOUR_BYTES
+    word = word_at(position) & _FOUR_BYTES_MASK
     if word in (_NULL, _TRUE):
         return position + 4
-    if byte_at(position) == FALSE_START and word_at(position + 1) & _FOUR_BYTES == _FALSE:
+    if byte_at(position) == FALSE_START and word_at(position + 1) & _FOUR_BYTES_MASK == _FALSE:
         return position + 5
     return DECLINED
 

@@ -23,7 +23,7 @@ from stream_app.mergetree.spilled_runs import SpilledRuns
 
 FAN_IN = 32
 """Default number of a section's runs that are read at a time."""
-PIECE_BYTES = 4 << 20
+PIECE_SIZE = 4 << 20
 """Arrow memory of one piece when a spilled run is read back."""
 
 
@@ -61,7 +61,7 @@ def merged_section(
 
     spilled_runs = SpilledRuns(
         layout=layout,
-        piece_size=PIECE_BYTES,
+        piece_size=PIECE_SIZE,
         merge=merge if merge_function.merges_in_parts else sorted_rows,
         bytes_max=None,
         parent=None,

@@ -13,7 +13,7 @@ import urllib.request
 from http.client import HTTPResponse
 from typing import Any
 
-_CHUNK_BYTES = 1 << 16
+_CHUNK_SIZE = 1 << 16
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -57,7 +57,7 @@ def response_body(request: urllib.request.Request, *, timeout_s: float, bytes_ma
     chunks: list[bytes] = []
     size = 0
     with send(request, timeout_s=timeout_s) as response:
-        while chunk := response.read1(_CHUNK_BYTES):
+        while chunk := response.read1(_CHUNK_SIZE):
             chunks.append(chunk)
             size += len(chunk)
             if size > bytes_max:

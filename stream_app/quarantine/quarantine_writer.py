@@ -20,7 +20,7 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import BadRecordsError
 from stream_app.quarantine.quarantine_line import QUARANTINE_FILE, REPLACED_FILE, lines_of
 
-_SHOWN_RECORDS = 3
+_SHOWN_RECORDS_MAX = 3
 """Bad records that an error shows."""
 
 
@@ -68,7 +68,7 @@ class QuarantineWriter:
         file = None if self.folder is None else _write(self.folder, epoch, bad_records)
         self._count += count
         first_texts = [
-            _record_text(line) for line in lines_of(bad_records.slice(0, _SHOWN_RECORDS))
+            _record_text(line) for line in lines_of(bad_records.slice(0, _SHOWN_RECORDS_MAX))
         ]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad_records.column("reason").to_pylist())

@@ -22,7 +22,7 @@ from stream_app.errors import SchemaMismatchError
 from stream_app.fileio.counted_file_io import CountedFileIO, RequestCounter, counting_file_io
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.bucket_files import BucketFiles
-from stream_app.filestore.data.data_file_reader import READ_BATCH_ROWS, DataFileReader
+from stream_app.filestore.data.data_file_reader import READ_BATCH_ROWS_MAX, DataFileReader
 from stream_app.filestore.data.part_filter import PartFilter
 from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorFiles
 from stream_app.filestore.manifests.hash_index_files import HashIndexFiles
@@ -247,7 +247,7 @@ class FileStoreTable:
         *,
         columns: RowType | None = None,
         system_columns: Container[str] = SYSTEM_COLUMNS,
-        batch_rows_max: int = READ_BATCH_ROWS,
+        batch_rows_max: int = READ_BATCH_ROWS_MAX,
         part_filter: PartFilter | None = None,
     ) -> BucketFiles:
         """Return the access to a bucket's files, which makes readers and writers.

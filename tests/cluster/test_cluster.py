@@ -41,7 +41,7 @@ from tests.support.tables.snapshot_chain import check_chain
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 ROWS = 40
 KEYS = 30
-TASK_BYTES = 2_000
+TASK_SIZE_MAX = 2_000
 """A task is larger as it is sent to an executor; all else that is sent to one is smaller."""
 STANDS_STILL_S = 30.0
 TABLES = ("plain", "moved")
@@ -240,7 +240,7 @@ def dies_before_its_broadcast(machine: WorkerMachine) -> Iterator[None]:
     [executor] = machine.stop_executors()
     before, deadline = _waiting(executor), time.monotonic() + STANDS_STILL_S
     yield
-    while _waiting(executor) <= before + TASK_BYTES and time.monotonic() < deadline:
+    while _waiting(executor) <= before + TASK_SIZE_MAX and time.monotonic() < deadline:
         time.sleep(0.02)
     machine.kill_executors()
 

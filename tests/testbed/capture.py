@@ -23,7 +23,7 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.demo.connector import CAPTURED
+from stream_app.demo.connector import CAPTURED_MESSAGES
 from stream_app.demo.shop import ALTERS
 from stream_app.demo.shop import TABLES as SHOP_TABLES
 from tests.testbed.source_database import SourceDatabase
@@ -255,7 +255,8 @@ def _capture_shop() -> None:
         postgres.wait_until_sent(testbed.connect)
         topics = [f"shop.public.{name}" for name in SHOP_TABLES]
         _write(
-            CAPTURED, (record for topic in topics for record in _records(broker.bootstrap, topic))
+            CAPTURED_MESSAGES,
+            (record for topic in topics for record in _records(broker.bootstrap, topic)),
         )
 
 

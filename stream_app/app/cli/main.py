@@ -33,7 +33,7 @@ from stream_app.app.observe.channels.job_log import quiet_libraries
 from stream_app.errors import FAILED, OPERATOR_NEEDED, StreamAppError
 from stream_app.table.storage_errors import storage_error
 
-INTERRUPTED = 130
+INTERRUPTED_EXIT = 130
 READER_GONE = 141
 """The exit code that a shell reports for a program ended by SIGPIPE."""
 
@@ -92,7 +92,7 @@ def _run_to_exit_code(argv: Sequence[str], verbs: tuple[Verb, ...], program: str
     try:
         return _run(argv, verbs, program)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return INTERRUPTED_EXIT
     except BrokenPipeError:
         # Python would try to flush stdout at exit and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -20,7 +20,7 @@ _NAMES = re.compile(
     r"passw|passphrase|pwd|secret|jaas|token|credential|access[._-]?key|keystore[._]key|webhook[._-]?url|\bheader\.",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(
+_QUOTED_SECRET = re.compile(
     # Options of Java's login modules, such as password and clientSecret.
     r'\b\w*(?:password|secret|token)\w*\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))',
     re.IGNORECASE,
@@ -121,7 +121,7 @@ def hiding(secrets: Secrets) -> Iterator[None]:
 
 def _spellings(value: str) -> Iterator[str]:
     """Yield a secret as it is, in quoted forms, and line by line like a key in a file."""
-    parts = [value, *(match[1] or match[2] for match in _QUOTED.finditer(value))]
+    parts = [value, *(match[1] or match[2] for match in _QUOTED_SECRET.finditer(value))]
     for part in parts:
         for text in (part, re.sub(r"\\(.)", r"\1", part)):
             yield text

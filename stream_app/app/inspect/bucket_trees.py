@@ -31,7 +31,7 @@ from stream_app.table.opening import require_writable
 
 _BAR_WIDTH = 40
 """The characters of the largest run's bar. It is half of a terminal of 80 columns."""
-_RUNS_SHOWN = 8
+_SHOWN_RUNS_MAX = 8
 """The runs of a bucket that are drawn: as many as make writes wait by default."""
 _KEY_WIDTH = 24
 """The characters of a key that are shown, so that two keys fit a line."""
@@ -216,7 +216,7 @@ def levels_picture(runs: Sequence[TreeRow], next_compactions: NextCompactions) -
         tree_size_text = size_text(sum(run.bytes for run in tree))
         picture.append(f"{partition} bucket {bucket}".lstrip(), style="bold")
         picture.append(f": {_count(len(tree), 'sorted run')}, {tree_size_text}\n")
-        shown_runs = tree if len(tree) <= _RUNS_SHOWN + 1 else tree[:_RUNS_SHOWN]
+        shown_runs = tree if len(tree) <= _SHOWN_RUNS_MAX + 1 else tree[:_SHOWN_RUNS_MAX]
         for run in shown_runs:
             style = _LEVEL_STYLES[min(run.level, len(_LEVEL_STYLES) - 1)]
             bar = "█" * max(1, round(run.bytes / largest_size * _BAR_WIDTH))

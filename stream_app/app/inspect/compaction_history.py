@@ -17,7 +17,7 @@ from stream_app.table.compact.compaction_report import CompactionReport, reports
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-_SNAPSHOTS_READ = 20
+_READ_SNAPSHOTS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,9 @@ def policy_rules(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str
     The rules are those of the latest snapshot with compaction reports, among the latest 20. The
     bucket with the largest compaction represents the others.
     """
-    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest_snapshot else ():
+    for snapshot in (
+        islice(table.snapshots.backwards(), _READ_SNAPSHOTS_MAX) if latest_snapshot else ()
+    ):
         if reports := reports_of_property(snapshot.properties):
             return _policy_text([report for report in reports if report.policy is not None])
     return None

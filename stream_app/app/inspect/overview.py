@@ -18,7 +18,7 @@ from stream_app.model.files.joined_files import row_total
 from stream_app.model.files.manifest_entry import ManifestEntry, files_of_buckets
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
 from stream_app.model.snapshot import PACE_PROPERTY, SOURCE_END_PROPERTY, Snapshot
-from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
+from stream_app.planning.buckets.bucket_advice import FAIR_SIZE, BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.planning.iceberg.visible_files import iceberg_levels, unseen_rows
@@ -26,7 +26,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.base_sum_record import base_sum_record
 from stream_app.table.versions.waiting_row_count import count_waiting_rows
 
-_SNAPSHOTS_READ = 20
+_READ_SNAPSHOTS_MAX = 20
 _REMEDIES = {
     "bucket": "stream-app rescale TABLE --buckets auto",
     "dynamic-bucket.target-row-num": "for further keys",
@@ -143,7 +143,9 @@ def overview_lines(overview: Overview) -> list[str]:
 
 def _pace(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | None:
     """Return the pace that the newest epoch among the latest snapshots records, or None."""
-    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest_snapshot else ():
+    for snapshot in (
+        islice(table.snapshots.backwards(), _READ_SNAPSHOTS_MAX) if latest_snapshot else ()
+    ):
         properties = snapshot.properties or {}
         if SOURCE_END_PROPERTY in properties:
             return properties.get(PACE_PROPERTY)
@@ -209,7 +211,7 @@ def _bucket_advice(table: FileStoreTable, live_entries: Sequence[ManifestEntry])
     size = "large" if advice.is_large else "small"
     return (
         f"a bucket has {size_text(advice.mean_size)} on average, which is {size}; "
-        f"{advice.option} = {advice.value} would give it about {size_text(FAIR_BYTES)} "
+        f"{advice.option} = {advice.value} would give it about {size_text(FAIR_SIZE)} "
         f"({_REMEDIES[advice.option]})"
     )
 

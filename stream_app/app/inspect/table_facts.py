@@ -25,7 +25,7 @@ _VALID_S = 60.0
 """Seconds for which cached facts are valid while the latest snapshot keeps its number.
 
 The table may have been damaged, or rolled back and written again."""
-_SNAPSHOTS_READ = 5
+_READ_SNAPSHOTS_MAX = 5
 """The number of snapshots to search for the source's time, which a compaction does not record."""
 
 
@@ -93,7 +93,7 @@ def table_facts(table: FileStoreTable, *, is_of_job: bool, counts_runs: bool = T
 
 def latest_snapshots(table: FileStoreTable) -> list[Snapshot]:
     """Return a few snapshots, newest first, which suffice to find the source's time."""
-    return list(islice(table.snapshots.backwards(), _SNAPSHOTS_READ))
+    return list(islice(table.snapshots.backwards(), _READ_SNAPSHOTS_MAX))
 
 
 def newest_source_time_ms(snapshots: Iterable[Snapshot]) -> int | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
-from stream_app.epochs.rounds.epoch_tables import COMMIT_THREADS, EpochTables
+from stream_app.epochs.rounds.epoch_tables import COMMIT_THREAD_COUNT, EpochTables
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.errors import StreamAppError
 from stream_app.model.database_snapshot import DatabaseSnapshot, SourcePosition, TableSnapshot
@@ -107,7 +107,7 @@ class DatabaseSnapshotRecorder:
             unread_names = [name for name in names if name not in self._known_snapshots]
             read_snapshots = zip(
                 unread_names,
-                map_in_threads(COMMIT_THREADS, self.snapshots.read, unread_names),
+                map_in_threads(COMMIT_THREAD_COUNT, self.snapshots.read, unread_names),
                 strict=True,
             )
             snapshots = {
@@ -116,14 +116,14 @@ class DatabaseSnapshotRecorder:
             }
             table_names = {table for snapshot in snapshots.values() for table in snapshot.tables}
             feeds = [feed for feed in list(self.epoch_tables.feeds) if feed.name in table_names]
-            ids = map_in_threads(COMMIT_THREADS, _earliest_id, feeds)
+            ids = map_in_threads(COMMIT_THREAD_COUNT, _earliest_id, feeds)
             earliest_ids = {
                 feed.name: earliest_id for feed, earliest_id in zip(feeds, ids, strict=True)
             }
             expired_names = [
                 name for name, snapshot in snapshots.items() if not is_kept(snapshot, earliest_ids)
             ]
-            map_in_threads(COMMIT_THREADS, self.snapshots.delete, expired_names)
+            map_in_threads(COMMIT_THREAD_COUNT, self.snapshots.delete, expired_names)
             for name in expired_names:
                 del snapshots[name]
             self._known_snapshots = snapshots

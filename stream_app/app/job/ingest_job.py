@@ -51,7 +51,7 @@ from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELI
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.driver.jvm_watch import watched_session
 from stream_app.spark.driver.stop_signals import stop_on_signals
-from stream_app.spark.jobs.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
+from stream_app.spark.jobs.spark_compactions import DRIVER_SIZE_MAX, SparkCompactionQueue
 from stream_app.spark.jobs.warm_up import warming_up
 from stream_app.table.api.database_snapshots import database_snapshots
 
@@ -126,7 +126,7 @@ class _IngestJob:
         5. Judge the outcome.
         """
         driver_messages_max = self.stream_config.driver_messages
-        driver_bytes_max = DRIVER_BYTES if driver_messages_max else 0
+        driver_bytes_max = DRIVER_SIZE_MAX if driver_messages_max else 0
         with ExitStack() as closing:
             closing.callback(self.observers.metrics.jvm.detach)
             compaction_queue = SparkCompactionQueue(

@@ -23,10 +23,10 @@ from stream_app.errors import SourceError
 
 LOOPBACK = "127.0.0.1"
 _TEMPLATE = Path(__file__).with_name("server.properties")
-STARTED = "Kafka Server started"
+STARTED_LINE = "Kafka Server started"
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
-_LINES_SHOWN = 12
+_SHOWN_LINES_MAX = 12
 _JVM_FLAGS = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
@@ -213,7 +213,7 @@ class EmbeddedBroker:
     def _wait_until_started(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline and process.poll() is None:
-            if STARTED in self.log_file.read_text(encoding="utf-8", errors="replace"):
+            if STARTED_LINE in self.log_file.read_text(encoding="utf-8", errors="replace"):
                 return
             time.sleep(0.05)
         code = process.poll()
@@ -229,4 +229,4 @@ class EmbeddedBroker:
 
 
 def _last_lines(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.strip().splitlines()[-_LINES_SHOWN:])
+    return "\n".join(f"    {line}" for line in text.strip().splitlines()[-_SHOWN_LINES_MAX:])

@@ -40,7 +40,7 @@ from stream_app.errors import StreamAppError, UsageError
 
 MANIFEST = "jars.txt"
 RESOLVE_TIMEOUT_S = 900
-_LINES_SHOWN = 15
+_SHOWN_LINES_MAX = 15
 _SOURCE_TREE = Path(__file__).resolve().parents[3]
 # `ibiblio` without a root means the central repository, whose address Ivy knows by itself.
 _IVY_SETTINGS = """<ivysettings>
@@ -300,7 +300,7 @@ def _last_lines(output: str) -> list[str]:
     """Return the last informative lines of Ivy's output."""
     lines = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
     lines = [line for line in lines if not line.startswith("|") and "USE VERBOSE" not in line]
-    return lines[-_LINES_SHOWN:]
+    return lines[-_SHOWN_LINES_MAX:]
 
 
 def installed_spark_version() -> str:

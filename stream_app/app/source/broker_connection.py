@@ -32,7 +32,7 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.model.near_names import nearest_names
 
 _NEAR_TOPICS_MAX = 5
-_NAMES_SHOWN = 10
+_SHOWN_NAMES_MAX = 10
 _TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PYTHON_NAMES = {
@@ -346,5 +346,5 @@ class BrokerConnection:
 def _name_list(names: Sequence[str]) -> str:
     if not names:
         return "none"
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(names[:_NAMES_SHOWN]) + more
+    more = f" and {len(names) - _SHOWN_NAMES_MAX} more" if len(names) > _SHOWN_NAMES_MAX else ""
+    return ", ".join(names[:_SHOWN_NAMES_MAX]) + more

@@ -39,7 +39,7 @@ _MYSQL_RELATIONS = """
     select table_schema, table_name, false, false from information_schema.tables
     where table_type in ('BASE TABLE', 'SYSTEM VERSIONED')
     and table_schema not in ('mysql', 'sys', 'information_schema', 'performance_schema')"""
-_PUBLISHED = "select schemaname, tablename from pg_publication_tables"
+_PUBLISHED_TABLES_QUERY = "select schemaname, tablename from pg_publication_tables"
 RelationName = tuple[str, str]
 """The schema (in MySQL the database) and the name of a table."""
 
@@ -101,7 +101,8 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
     published_relations = None
     if is_postgres and all(plugin == _PGOUTPUT for _, plugin in followers):
         published_relations = frozenset(
-            (str(schema), str(name)) for schema, name in query_rows(connection, _PUBLISHED)
+            (str(schema), str(name))
+            for schema, name in query_rows(connection, _PUBLISHED_TABLES_QUERY)
         )
     return FollowedDatabase(
         relations=read_relations(connection, url), published_relations=published_relations

@@ -25,7 +25,7 @@ from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 5.0
-_MESSAGES = 20
+_MESSAGES_MAX = 20
 """The number of messages that are read from each end of a Kafka partition."""
 _PARTITIONS_MAX = 4
 """The number of partitions that are sampled in each topic."""
@@ -114,11 +114,11 @@ def _both_ends(starts: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetR
         for kafka_partition in itertools.islice(of_topic, _PARTITIONS_MAX)
     ]
     middles = {
-        kafka_partition: min(starts[kafka_partition] + _MESSAGES, ends[kafka_partition])
+        kafka_partition: min(starts[kafka_partition] + _MESSAGES_MAX, ends[kafka_partition])
         for kafka_partition in kafka_partitions
     }
     last_starts = {
-        kafka_partition: max(middles[kafka_partition], ends[kafka_partition] - _MESSAGES)
+        kafka_partition: max(middles[kafka_partition], ends[kafka_partition] - _MESSAGES_MAX)
         for kafka_partition in kafka_partitions
     }
     return [

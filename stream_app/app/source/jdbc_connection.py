@@ -27,7 +27,7 @@ _POSITIONS = {
     POSTGRESQL: _POSTGRES_POSITIONS, MYSQL: _MYSQL_POSITIONS, MARIADB: _MYSQL_POSITIONS
 }  # fmt: skip
 """The kind of each position, and the query for the newest one; the first result counts."""
-_POSITION_COLUMNS = 2
+_POSITION_COLUMN_COUNT = 2
 """The number of columns with the position: of a binlog, the file's name and the offset in it."""
 
 
@@ -79,7 +79,7 @@ def log_position(connection: Any, url: JdbcUrl) -> str:
         # The query fails on another kind of server, or without the privilege.
         with suppress(SourceError), database_errors(url):
             for row in query_rows(connection, query):
-                position = ":".join(map(str, filter(None, row[:_POSITION_COLUMNS])))
+                position = ":".join(map(str, filter(None, row[:_POSITION_COLUMN_COUNT])))
                 if position:
                     return f"{kind} {' '.join(position.split())}"
     return "an unknown position"

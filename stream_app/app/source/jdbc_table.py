@@ -14,7 +14,7 @@ from stream_app.app.source.jdbc_connection import open_connection, query_rows
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
-from stream_app.cdc.source_types.remarks import GENERATED, LOSES_NULLS, inexact_remarks
+from stream_app.cdc.source_types.remarks import GENERATED_COLUMN, LOSES_NULLS, inexact_remarks
 from stream_app.cdc.source_types.stored_times import stored_type
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import STRING, DataType
@@ -22,7 +22,7 @@ from stream_app.model.source.mapping_options import MappingOption, MappingOption
 from stream_app.model.source.source_table import SourceColumn, SourceTable
 from stream_app.network.jdbc import MARIADB, MYSQL, POSTGRESQL, JdbcUrl
 
-_TABLES_SHOWN = 10
+_SHOWN_TABLES_MAX = 10
 _POSTGRES_COLUMNS = """
     select a.attname, format_type(a.atttypid, a.atttypmod), not a.attnotnull,
            col_description(c.oid, a.attnum), array_position(i.indkey::int2[], a.attnum),
@@ -132,9 +132,11 @@ def _columns(connection: Any, url: JdbcUrl, relation: str | None) -> tuple[str, 
             [(schema, name)] = relations
             rows = read()
     if not rows:
-        first_names = ", ".join(".".join(path) for path in relations[:_TABLES_SHOWN]) or "none"
+        first_names = ", ".join(".".join(path) for path in relations[:_SHOWN_TABLES_MAX]) or "none"
         more = (
-            f" and {len(relations) - _TABLES_SHOWN} more" if len(relations) > _TABLES_SHOWN else ""
+            f" and {len(relations) - _SHOWN_TABLES_MAX} more"
+            if len(relations) > _SHOWN_TABLES_MAX
+            else ""
         )
         raise UsageError(
             f"there is no table {relation}"
@@ -169,7 +171,7 @@ def _table(
                 comment=str(comment) if comment else None,
                 remarks=(
                     *inexact_remarks(stored_data_type),
-                    *([GENERATED] if is_generated else []),
+                    *([GENERATED_COLUMN] if is_generated else []),
                     *([LOSES_NULLS] if has_default and may_be_null and not is_generated else []),
                 ),
             )

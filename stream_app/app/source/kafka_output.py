@@ -17,7 +17,7 @@ from stream_app.errors import SourceError, UsageError
 
 CONNECT_TIMEOUT_S = 10.0
 _LINGER_MS = 5
-_BATCH_BYTES = 256 * 1024
+_BATCH_SIZE = 256 * 1024
 _CLOSE_TIMEOUT_S = 5
 
 
@@ -55,7 +55,7 @@ class KafkaOutput:
                 acks="all",
                 enable_idempotence=True,
                 linger_ms=_LINGER_MS,
-                batch_size=_BATCH_BYTES,
+                batch_size=_BATCH_SIZE,
                 bootstrap_timeout_ms=int(timeout_s * 1000),
             )
         except KafkaError as error:

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from rich.cells import cell_len, set_cell_size
 
 NULL_TEXT = "NULL"
-_SAMPLE_ROWS = 1000
+_SAMPLE_ROWS_MAX = 1000
 _GAP = "  "
 _CUT = "…"
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -38,7 +38,7 @@ class Column:
 def text_lines(columns: Sequence[Column], rows: Iterable[TextRow]) -> Iterator[str]:
     """Yield the header and the rows as lines, or nothing without rows."""
     rows = iter(rows)
-    sample_rows = list(islice(rows, _SAMPLE_ROWS))
+    sample_rows = list(islice(rows, _SAMPLE_ROWS_MAX))
     if not sample_rows:
         return
     cells = [[visible_text(value) for value in row] for row in sample_rows]

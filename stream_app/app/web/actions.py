@@ -41,7 +41,7 @@ TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
 TOKEN_MIN = 16
 """The minimum length, because a shorter token could be guessed."""
 ACTION_WAIT_S = 5.0
-_RUNS_KEPT, _LINES_KEPT = 5, 200
+_RUNS_MAX, _LINES_MAX = 5, 200
 _LOG = logging.getLogger(__name__)
 
 
@@ -161,7 +161,7 @@ class ActionRun:
     action: str
     time_ms: int
     state: RunState = RunState.RUNNING
-    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES_KEPT))
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES_MAX))
     line_count: int = 0
     end_event: threading.Event = field(default_factory=threading.Event)
 
@@ -250,7 +250,7 @@ class Actions:
                 f"there is no table {name}", where=self.site.title, fix="choose one of the list"
             )
         with self._lock:
-            runs = self._runs.setdefault(name, deque(maxlen=_RUNS_KEPT))
+            runs = self._runs.setdefault(name, deque(maxlen=_RUNS_MAX))
             if runs and runs[0].state is RunState.RUNNING:
                 problem = f"{runs[0].action} runs already"
                 raise UsageError(problem, where=name, fix="wait until that action has ended")

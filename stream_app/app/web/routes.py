@@ -44,7 +44,7 @@ from stream_app.app.web.actions import (
     offered_actions,
 )
 from stream_app.app.web.drawings.bar_charts import epoch_chart
-from stream_app.app.web.drawings.trees import BUCKETS_OPEN
+from stream_app.app.web.drawings.trees import OPEN_BUCKETS_MAX
 from stream_app.app.web.page_version import PAGE_CHECK_INTERVAL_S, LiveUpdates, PageVersion
 from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
@@ -71,8 +71,8 @@ _HEADERS = {
 }
 _SIGN_OF_LIFE_S = 15.0
 """The time without a change after which an event stream sends a comment, against timeouts."""
-_CHANGED_SNAPSHOTS = 5
-_ROWS_DEFAULT = 50
+_CHANGED_SNAPSHOTS_MAX = 5
+_DEFAULT_ROWS_MAX = 50
 READ_S = 10.0
 """The number of seconds for which a read may search for rows."""
 _READS_MAX = 2
@@ -146,7 +146,7 @@ class _Routes:
                 "table", shown=shown_table, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 offered=self._offered_kinds(name, status), action_runs=self.actions.runs(name),
                 live_updates=live_updates, ends_problem=self.site.ends_problem,
-                held_explanation=HELD_EXPLANATION, trees_open=BUCKETS_OPEN,
+                held_explanation=HELD_EXPLANATION, trees_open=OPEN_BUCKETS_MAX,
             )  # fmt: skip
 
         live_updates = await self._live_updates(name)
@@ -216,11 +216,11 @@ class _Routes:
         def read() -> str:
             deadline_s = time.monotonic() + READ_S
             columns, rows = changes_of(
-                self.site.open(name), _CHANGED_SNAPSHOTS, lambda: time.monotonic() < deadline_s
+                self.site.open(name), _CHANGED_SNAPSHOTS_MAX, lambda: time.monotonic() < deadline_s
             )
             return self._page(
                 "changes", name=name, columns=columns, rows=rows,
-                snapshots=_CHANGED_SNAPSHOTS, live_updates=live_updates,
+                snapshots=_CHANGED_SNAPSHOTS_MAX, live_updates=live_updates,
             )  # fmt: skip
 
         live_updates = await self._live_updates(name)
@@ -357,7 +357,7 @@ async def _set_when_gone(request: Request, client_gone: threading.Event) -> None
 
 def _limit(text: str | None) -> int:
     if text is None or not text.isdecimal():
-        return _ROWS_DEFAULT
+        return _DEFAULT_ROWS_MAX
     if len(text) > len(str(QUERY_ROWS_MAX)):
         return QUERY_ROWS_MAX
     return min(max(1, int(text)), QUERY_ROWS_MAX)

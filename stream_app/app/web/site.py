@@ -27,7 +27,7 @@ from stream_app.table.opening import open_file_store_table
 LOCAL_HOST = "127.0.0.1"
 """The default address of pages."""
 _DATABASE = ".db"
-_THREADS = 8
+_THREAD_COUNT = 8
 """The number of tables that are read concurrently, because reads mostly wait for the store."""
 
 
@@ -157,7 +157,7 @@ class WarehouseSite(Site):
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`. It also reads the manifests of a table whose rows may wait."""
-        statuses = map_in_threads(_THREADS, self._status, sorted(self._paths().items()))
+        statuses = map_in_threads(_THREAD_COUNT, self._status, sorted(self._paths().items()))
         return [status for status in statuses if status is not None]
 
     def status(self, name: str) -> TableStatus | None:

@@ -19,13 +19,13 @@ from stream_app.app.observe.events.epoch_history import TableActivity
 from stream_app.app.text.listing import Listing
 from stream_app.app.text.value_text import plain_texts
 from stream_app.app.web.drawings.bar_charts import (
-    SNAPSHOTS_SHOWN,
+    SHOWN_SNAPSHOTS_MAX,
     RowsChart,
     SnapshotChart,
     rows_chart,
     snapshot_chart,
 )
-from stream_app.app.web.drawings.trees import BUCKETS_SHOWN, BucketTree, bucket_trees
+from stream_app.app.web.drawings.trees import SHOWN_BUCKETS_MAX, BucketTree, bucket_trees
 from stream_app.app.web.pages import PageList
 from stream_app.app.web.table_parts import (
     ColumnRow,
@@ -59,10 +59,10 @@ from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.upkeep.expire_snapshots import SnapshotExpiry
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-ROWS_SHOWN = 20
-RUNS_LISTED = 100
+SHOWN_ROWS_MAX = 20
+SHOWN_RUNS_MAX = 100
 QUERY_ROWS_MAX = 200
-CHANGES_READ = 50_000
+READ_CHANGES_MAX = 50_000
 """The number of changes of a snapshot that a page reads: a first load may have millions."""
 _TEXT_WIDTH = 200
 
@@ -116,7 +116,7 @@ def table_page(
     """
     parts = PartReader()
     snapshots = parts.values(
-        "snapshots", lambda: list(islice(table.snapshots.backwards(), SNAPSHOTS_SHOWN))
+        "snapshots", lambda: list(islice(table.snapshots.backwards(), SHOWN_SNAPSHOTS_MAX))
     )
     latest_snapshot = snapshots[0] if snapshots else None
     expiry = parts.value("expiry", lambda: next_expiry(table)) if snapshots else None
@@ -133,8 +133,8 @@ def table_page(
             "overview", lambda: overview(table, latest_snapshot) if latest_snapshot else None
         ),
         traits=trait_texts(table.schema),
-        trees=trees[:BUCKETS_SHOWN],
-        more_tree_count=max(0, len(trees) - BUCKETS_SHOWN),
+        trees=trees[:SHOWN_BUCKETS_MAX],
+        more_tree_count=max(0, len(trees) - SHOWN_BUCKETS_MAX),
         write_amplification=parts.value(
             "write amplification", lambda: _write_amplification(table, snapshots, compactions)
         ),
@@ -219,7 +219,7 @@ def changes_of(
 ) -> tuple[list[str], list[list[str | None]]]:
     """Return the newest changes of the latest snapshots, newest last, with their kinds.
 
-    It returns at most `QUERY_ROWS_MAX` changes, from the first `CHANGES_READ` of each snapshot.
+    It returns at most `QUERY_ROWS_MAX` changes, from the first `READ_CHANGES_MAX` of each snapshot.
 
     Args:
         goes_on: called after each snapshot; False ends the read with the changes so far.
@@ -258,7 +258,7 @@ def _last_changes(table: FileStoreTable, snapshot_id: int, rows_max: int) -> lis
             read_count += batch.rows.num_rows
             while row_count - last_batches[0].num_rows >= rows_max:
                 row_count -= last_batches.popleft().num_rows
-            if read_count >= CHANGES_READ:
+            if read_count >= READ_CHANGES_MAX:
                 break
     if row_count > rows_max:
         last_batches[0] = last_batches[0].slice(row_count - rows_max)
@@ -327,7 +327,7 @@ def _lists(
     yield PageList(title="Columns", listing=Listing(ColumnRow, columns), total=len(columns))
     yield PageList(
         title="Compactions",
-        listing=Listing(CompactionRow, compactions[:ROWS_SHOWN]),
+        listing=Listing(CompactionRow, compactions[:SHOWN_ROWS_MAX]),
         total=len(compactions),
         which="newest",
     )
@@ -340,10 +340,10 @@ def _lists(
     ):
         rows = parts.value(title.lower(), partial(listing, name, table, latest_snapshot))
         if rows is not None:
-            shown_rows = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
+            shown_rows = Listing(rows.row_type, list(rows.rows[-SHOWN_ROWS_MAX:])[::-1])
             which = "latest" if name in ("snapshots", "schemas") else "last"
             yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=which)
-    shown_rows = Listing(TreeRow, runs[:RUNS_LISTED])
+    shown_rows = Listing(TreeRow, runs[:SHOWN_RUNS_MAX])
     yield PageList(title="Sorted runs", listing=shown_rows, total=len(runs))
     if latest_snapshot is not None:
         files = parts.value("files", lambda: largest_files(table, latest_snapshot))

@@ -23,12 +23,12 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_error
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, SnapshotExpiry
 
-FILES_SHOWN = 20
+SHOWN_FILES_MAX = 20
 _FILE_COLUMNS = ("partition", "bucket", "level", "file", "rows", "bytes", "schema", "created")
-VERSIONS_SHOWN = 10
-QUARANTINED_READ = 10_000
+SHOWN_VERSIONS_MAX = 10
+READ_RECORDS_MAX = 10_000
 """The number of records of a quarantine that a page reads each time; there may be a million."""
-_EXAMPLES = 3
+_EXAMPLES_MAX = 3
 _Read = TypeVar("_Read")
 
 
@@ -90,7 +90,7 @@ class SchemaVersion:
 
 def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
     """Return the latest versions, newest first."""
-    schema_ids = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
+    schema_ids = table.schemas.ids()[-SHOWN_VERSIONS_MAX - 1 :]
     schemas = [table.schemas.schema(schema_id) for schema_id in schema_ids]
     versions = []
     for previous_schema, schema in zip([None, *schemas], schemas, strict=False):
@@ -155,7 +155,7 @@ def trait_texts(schema: TableSchema) -> list[str]:
 def largest_files(table: FileStoreTable, snapshot: Snapshot) -> Listing:
     """Return the largest files of a snapshot, the largest first."""
     entries = heapq.nlargest(
-        FILES_SHOWN, live_files(table, snapshot), key=lambda entry: entry.file.file_size
+        SHOWN_FILES_MAX, live_files(table, snapshot), key=lambda entry: entry.file.file_size
     )
     return file_listing(table, entries, _FILE_COLUMNS)
 
@@ -204,23 +204,23 @@ def quarantined_kinds(
     if quarantine is None:
         return []
     records = quarantine.iterate_unresolved(committed_users, is_newest_first=True)
-    return group_records_by_kind(list(islice(records, QUARANTINED_READ)))
+    return group_records_by_kind(list(islice(records, READ_RECORDS_MAX)))
 
 
 def group_records_by_kind(records: Sequence[QuarantinedRecord]) -> list[QuarantinedKind]:
     """Return records by kind of reason, the most frequent first.
 
     Args:
-        records: the newest first; `QUARANTINED_READ` of them mean that there may be more.
+        records: the newest first; `READ_RECORDS_MAX` of them mean that there may be more.
     """
     counts = Counter[str]()
     examples = dict[str, list[QuarantinedRecord]]()
     for record in records:
         kind = record.kind
         counts[kind] += 1
-        if counts[kind] <= _EXAMPLES:
+        if counts[kind] <= _EXAMPLES_MAX:
             examples.setdefault(kind, []).append(record)
-    is_all = len(records) < QUARANTINED_READ
+    is_all = len(records) < READ_RECORDS_MAX
     return [
         QuarantinedKind(
             kind=kind, record_count=record_count, is_all=is_all, examples=tuple(examples[kind])

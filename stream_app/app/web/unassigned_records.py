@@ -14,7 +14,7 @@ from itertools import islice
 import pyarrow as pa
 
 from stream_app.app.ops.replay.record_replay import as_messages
-from stream_app.app.web.table_parts import QUARANTINED_READ, QuarantinedKind, group_records_by_kind
+from stream_app.app.web.table_parts import READ_RECORDS_MAX, QuarantinedKind, group_records_by_kind
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import SparkOnlyError, StreamAppError
 from stream_app.model.source.origin import Origin
@@ -109,7 +109,7 @@ class UnassignedFactsCache:
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:
         records = list(
-            islice(quarantine.iterate_unresolved(is_newest_first=True), QUARANTINED_READ)
+            islice(quarantine.iterate_unresolved(is_newest_first=True), READ_RECORDS_MAX)
         )
         return UnassignedFacts(
             kinds=group_records_by_kind(records), refused_counts=self._count_by_origin(records)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
-from stream_app.app.web.table_parts import QUARANTINED_READ
+from stream_app.app.web.table_parts import READ_RECORDS_MAX
 from stream_app.clock import Clock
 from stream_app.fileio.store_registry import can_open
 from stream_app.quarantine.quarantine_folder import open_quarantine
@@ -37,7 +37,7 @@ class UnresolvedRecordCounter:
         if folder is not None and can_open(folder):
             quarantine = open_quarantine(folder, job_tables.file_system)
             self._watch = QuarantineWatch(
-                quarantine, clock, self._set_counts, count_max=QUARANTINED_READ
+                quarantine, clock, self._set_counts, count_max=READ_RECORDS_MAX
             )
 
     def by_table(self) -> Mapping[str, int] | None:

@@ -25,9 +25,9 @@ from stream_app.clock import Clock
 from stream_app.errors import CommitError, StorageError
 
 _LOG = logging.getLogger(__name__)
-_ABORTED = ("NoSuchTxnException", "TxnAbortedException")
-_LOCK = MetastoreMethod("lock", _ABORTED)
-_CHECK_LOCK = MetastoreMethod("check_lock", (*_ABORTED, "NoSuchLockException"))
+_ABORTED_ERRORS = ("NoSuchTxnException", "TxnAbortedException")
+_LOCK = MetastoreMethod("lock", _ABORTED_ERRORS)
+_CHECK_LOCK = MetastoreMethod("check_lock", (*_ABORTED_ERRORS, "NoSuchLockException"))
 _UNLOCK = MetastoreMethod("unlock", ("NoSuchLockException", "TxnOpenException"))
 _EXCLUSIVE = i32(3)
 _TABLE_LEVEL = i32(2)

@@ -19,7 +19,7 @@ _DEFAULT_PORT = 9083
 _DEFAULT_TIMEOUT_MS = 600_000
 _URI = re.compile(r"thrift://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\s]+)(?::(?P<port>\d{1,5}))?/?")
 _TIMEOUT = re.compile(r"(\d+)\s*(s|sec|seconds?|ms|msec|m|min|minutes?|)", re.IGNORECASE)
-_UNSUPPORTED = {
+_UNSUPPORTED_KEYS = {
     "hive.metastore.sasl.enabled": "Kerberos",
     "hive.metastore.use.SSL": "TLS",
     "hive.metastore.thrift.framed.transport.enabled": "framed messages",
@@ -75,7 +75,7 @@ def check_supported(options: Mapping[str, str]) -> None:
     Raises:
         UsageError: the metastore requires Kerberos, TLS or another protocol.
     """
-    for key, feature in _UNSUPPORTED.items():
+    for key, feature in _UNSUPPORTED_KEYS.items():
         if options.get(key, "").lower() == "true":
             raise UsageError(
                 f"{key} = true: this client of the metastore does not support {feature}",

@@ -41,7 +41,7 @@ _RETRIES_MAX = 5
 _WAIT_MAX_S = 64
 _BUSY = (429, 503)
 _SUCCESS = range(200, 300)
-MISSING, EXISTS = 404, 409
+MISSING_STATUS, EXISTS_STATUS = 404, 409
 """Statuses that callers handle: a requested object is missing, or one to create exists."""
 _REFUSALS: dict[int, tuple[type[StreamAppError], str, str]] = {
     400: (
@@ -73,7 +73,7 @@ class RestResponse:
     """The JSON object of a response; empty if the server sends no body.
 
     Attributes:
-        status: the status: 2xx, `MISSING` or `EXISTS`.
+        status: the status: 2xx, `MISSING_STATUS` or `EXISTS_STATUS`.
         where: the request, for messages.
     """
 
@@ -88,7 +88,7 @@ class RestResponse:
 
     def is_missing(self, resource: str) -> bool:
         """Return whether the server lacks an object of this type, such as ``SNAPSHOT``."""
-        return self.status == MISSING and self.value.get("resourceType") == resource
+        return self.status == MISSING_STATUS and self.value.get("resourceType") == resource
 
     def field(self, name: str, value_type: type[Any]) -> Any:
         """Return a value of the response by its name.
@@ -169,7 +169,7 @@ class RestApi:
     def _response(self, request: Request) -> RestResponse:
         status, body = self._send(request)
         where = f"{request.get_method()} {request.full_url}"
-        if status not in (*_SUCCESS, MISSING, EXISTS):
+        if status not in (*_SUCCESS, MISSING_STATUS, EXISTS_STATUS):
             raise _refusal_error(status, body, where)
         try:
             value = orjson.loads(body) if body.strip() else {}

@@ -12,7 +12,7 @@ from stream_app.catalog.catalog import Catalog, CatalogTable
 from stream_app.catalog.catalog_options import table_defaults
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.rest.data_token import DataToken
-from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, table_path
+from stream_app.catalog.rest.rest_api import EXISTS_STATUS, MISSING_STATUS, RestApi, table_path
 from stream_app.catalog.rest.rest_environment import RestEnvironment
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.fileio.store_registry import options_of_stores
@@ -21,8 +21,8 @@ from stream_app.model.schema.table_schema import TableSchema
 
 _FILE_STORE_TYPES = ("table", "materialized-table")
 _REFUSALS = {
-    EXISTS: ("something else has this name", "give the database or the table another name"),
-    MISSING: (
+    EXISTS_STATUS: ("something else has this name", "give the database or the table another name"),
+    MISSING_STATUS: (
         "it has no such database, even after a request to create one",
         "check 'warehouse' of the catalog, and that nothing drops the database; or create it with "
         "another tool",
@@ -78,7 +78,7 @@ class RestCatalog(Catalog):
         if "$" in identifier.table:
             return None
         response = self.api.get(*table_path(identifier))
-        if response.status == MISSING:
+        if response.status == MISSING_STATUS:
             return None
         options = response.field("schema", dict).get("options")
         table_type = options.get("type", "table") if isinstance(options, dict) else "table"
@@ -118,10 +118,10 @@ class RestCatalog(Catalog):
         }
         path = ("databases", identifier.database, "tables")
         response = self.api.post(*path, body=body)
-        if response.status == MISSING:
+        if response.status == MISSING_STATUS:
             self.create_database(identifier.database)
             response = self.api.post(*path, body=body)
-        if response.status == EXISTS and self.table(identifier) is not None:
+        if response.status == EXISTS_STATUS and self.table(identifier) is not None:
             return False
         if not response.is_success:
             reason, fix = _REFUSALS[response.status]

@@ -16,7 +16,13 @@ import orjson
 
 from stream_app.catalog.catalog_environment import CatalogPartition, PartitionStatisticsReader
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, RestResponse, table_path
+from stream_app.catalog.rest.rest_api import (
+    EXISTS_STATUS,
+    MISSING_STATUS,
+    RestApi,
+    RestResponse,
+    table_path,
+)
 from stream_app.catalog.rest.schema_change_json import json_of_change
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
@@ -109,7 +115,7 @@ class RestEnvironment:
             return latest_schema
         if latest_schema is not None and latest_schema.schema_id >= schema.schema_id:
             return None  # another writer has just altered the table
-        if response.status == EXISTS or response.is_missing("COLUMN"):
+        if response.status == EXISTS_STATUS or response.is_missing("COLUMN"):
             raise UsageError(
                 f"the catalog refuses the change: {response.value.get('message') or 'no reason'}",
                 where=response.where,
@@ -119,7 +125,7 @@ class RestEnvironment:
         return None
 
     def _check_table_exists(self, response: RestResponse) -> None:
-        if response.status == MISSING:
+        if response.status == MISSING_STATUS:
             raise TableNotFoundError(
                 f"the table {self.identifier} is not in the catalog any more, or was replaced",
                 where=response.where,

@@ -15,7 +15,7 @@ from stream_app.arrow_buffers import Bools, Bytes, Int64s
 
 WORD = 8
 """The number of bytes in a word of `ByteWords`."""
-_BLOCK_BYTES = 1 << 16
+_BLOCK_SIZE = 1 << 16
 _WORDS_AT_ONCE = 1 << 17
 
 
@@ -52,7 +52,7 @@ class BytePattern:
             return np.zeros(0, np.bool_)
         size = len(self)
         texts = np.lib.stride_tricks.sliding_window_view(data, size)
-        rows = max(1, _BLOCK_BYTES // size)
+        rows = max(1, _BLOCK_SIZE // size)
         lowest, spread = np.tile(self.lowest, rows), np.tile(self.spread, rows)
         result: Bools = np.ones(len(starts), np.bool_)
         # Blocks fit into the processor's cache, and each is compared as one long row.

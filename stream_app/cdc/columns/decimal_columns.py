@@ -32,7 +32,7 @@ from stream_app.arrow_buffers import (
     valid_of,
 )
 
-_DECIMAL128_BYTES = 16
+_DECIMAL128_SIZE = 16
 _DIGITS_MAX = 38
 SCALE_MAX = 1000
 """The largest scale that is read, of either sign: text would grow with it."""
@@ -65,7 +65,7 @@ def decimals_from_bytes(
 def _has_unusual_width(values: pa.Array) -> Bools:
     """Mark numbers without bytes, or with more bytes than a decimal128 has."""
     lengths = lengths_of(values)
-    is_unusual: Bools = (lengths > _DECIMAL128_BYTES) | (lengths == 0)
+    is_unusual: Bools = (lengths > _DECIMAL128_SIZE) | (lengths == 0)
     return is_unusual & valid_of(values) if is_unusual.any() else is_unusual
 
 
@@ -83,14 +83,14 @@ def _unscaled_values(values: pa.Array, target_type: pa.Decimal128Type) -> pa.Arr
 def _sign_extend(values: pa.Array) -> Bytes:
     """Sign-extend numbers to 16 bytes, little-endian, with one NumPy pass for each length."""
     offsets, data, lengths = offsets_of(values), bytes_of(values), lengths_of(values)
-    extended_values = np.zeros((len(values), _DECIMAL128_BYTES), np.uint8)
+    extended_values = np.zeros((len(values), _DECIMAL128_SIZE), np.uint8)
     for length in np.flatnonzero(np.bincount(lengths, minlength=1)):
         if length == 0:
             continue
         indices = np.flatnonzero(lengths == length)
         starts = offsets[indices]
         first_bytes = data[starts]
-        part = np.empty((len(indices), _DECIMAL128_BYTES), np.uint8)
+        part = np.empty((len(indices), _DECIMAL128_SIZE), np.uint8)
         part[:, length:] = np.where(first_bytes & 0x80, 0xFF, 0)[:, None]
         for index in range(length):
             part[:, index] = data[starts + (length - 1 - index)]

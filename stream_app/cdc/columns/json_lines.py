@@ -36,7 +36,7 @@ Number = TypeVar("Number", bound=np.generic)
 _PART_VALUES_MIN = 32
 """Values of a part that is not halved again, although they do not parse together."""
 _BLOCK_BYTES_MAX = 2**31 - 64
-_SEARCH_BYTES = 1 << 17
+_SEARCH_SIZE = 1 << 17
 _FINE_DIGITS = 30
 _FINE_DECIMAL = (
     r'[eE]-[0-9]{2,}["\s,}\]]'
@@ -88,8 +88,8 @@ def _possible_misreads(data: Bytes, *, has_decimals: bool) -> Int64s:
     """Return where a pattern may match: at ``Na``, ``In``, ``e-``, ``.`` and ``\\u``."""
     positions = [np.empty(0, np.int64)]
     # Blocks fit into the processor's cache, because reading memory costs the most.
-    for start in range(0, len(data), _SEARCH_BYTES):
-        window = data[start : start + _SEARCH_BYTES + 1]
+    for start in range(0, len(data), _SEARCH_SIZE):
+        window = data[start : start + _SEARCH_SIZE + 1]
         byte, next_byte = window[:-1], window[1:]
         may_match = (byte == ord("N")) & (next_byte == ord("a"))
         may_match |= (byte == ord("I")) & (next_byte == ord("n"))

@@ -19,7 +19,7 @@ NESTING_MAX = 128
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 """A string, also an unterminated one: so each byte is scanned once."""
-_SEARCH_BYTES = 1 << 17
+_SEARCH_SIZE = 1 << 17
 
 
 def nests_too_deeply(value: bytes, levels_max: int = NESTING_MAX) -> bool:
@@ -53,8 +53,8 @@ def _openings(values: pa.Array) -> Int64s:
     data = bytes_of(values)[: offsets[-1]]
     # Blocks fit into the processor's cache, because reading memory costs the most.
     positions = [
-        np.flatnonzero(data[start : start + _SEARCH_BYTES] | 32 == ord("{")) + start
-        for start in range(int(offsets[0]), len(data), _SEARCH_BYTES)
+        np.flatnonzero(data[start : start + _SEARCH_SIZE] | 32 == ord("{")) + start
+        for start in range(int(offsets[0]), len(data), _SEARCH_SIZE)
     ]
     return np.concatenate([np.empty(0, np.int64), *positions])
 

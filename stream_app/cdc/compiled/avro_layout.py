@@ -40,7 +40,7 @@ from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.wire.avro.avro_types import AvroType
 
 _Path = tuple[str, ...]
-_PADDING_BYTES = 8
+_PADDING_SIZE = 8
 """The bytes after each message that may be read."""
 _CELLS_MAX = 1 << 24
 _STEPS_MAX = 4096
@@ -187,11 +187,11 @@ class AvroLayout:
         if 2 * count * self.width > _CELLS_MAX or not count:
             return None
         offsets, data = offsets_of(messages).astype(np.int64), bytes_of(messages)
-        first_copied = int(np.searchsorted(offsets[1:], len(data) - _PADDING_BYTES, side="right"))
+        first_copied = int(np.searchsorted(offsets[1:], len(data) - _PADDING_SIZE, side="right"))
         # Bytes after the buffer must not be read, so the last messages are copied.
         copied_parts = [
             data[offsets[first_copied] : offsets[-1]],
-            np.zeros(_PADDING_BYTES, np.uint8),
+            np.zeros(_PADDING_SIZE, np.uint8),
         ]
         copied_bytes = np.concatenate(copied_parts)
         starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data

@@ -38,10 +38,10 @@ The argument is the number of an enum's symbols, the size of a fixed, or -1. For
 image it is the number of the step after it. The column of an image is 0 before the change, and 1
 after it. A step without a column, -1, skips its value.
 """
-_STEP_BYTES = 8 * STEP_SIZE
+_STEP_BYTE_COUNT = 8 * STEP_SIZE
 _LOW_HALF = 0xFFFFFFFF
 _LOW_63_BITS = 2**63 - 1
-_NARROW_BYTES, _WIDE_BYTES = 8, 16
+_NARROW_DECIMAL_SIZE, _WIDE_DECIMAL_SIZE = 8, 16
 
 
 class AvroPositions(NamedTuple):
@@ -111,7 +111,7 @@ def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
     while True:
         kind, null_branch = number_at(step), number_at(step + 8)
         argument, column = number_at(step + 16), number_at(step + 24)
-        step += _STEP_BYTES
+        step += _STEP_BYTE_COUNT
         if null_branch >= 0:
             branch, position = long_at(position, end)
             if position < 0 or branch not in (0, 1):
@@ -119,9 +119,9 @@ def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
             if branch == null_branch:
                 next_step = step
                 if kind in (RECORD, IMAGE):
-                    next_step = buffers.steps + argument * _STEP_BYTES
+                    next_step = buffers.steps + argument * _STEP_BYTE_COUNT
                 if kind != IMAGE:
-                    _put_nulls(buffers, (step - _STEP_BYTES, next_step), cell_row)
+                    _put_nulls(buffers, (step - _STEP_BYTE_COUNT, next_step), cell_row)
                 step = next_step
                 continue
         if kind < RECORD:
@@ -160,7 +160,9 @@ def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
         position = value + length if value >= 0 else DECLINED
     elif kind in (DECIMAL, WIDE):
         length, position = _byte_span(position, end, argument)
-        if length == 0 or length > (_NARROW_BYTES if kind == DECIMAL else _WIDE_BYTES):
+        if length == 0 or length > (
+            _NARROW_DECIMAL_SIZE if kind == DECIMAL else _WIDE_DECIMAL_SIZE
+        ):
             return DECLINED
         value, high = _decimal_halves(position, length)
         put_number(buffers.highs, slot, high)
@@ -235,4 +237,4 @@ def _put_nulls(buffers: AvroBuffers, steps: tuple[int, int], row_index: int) -> 
             slot = column * buffers.width + row_index
             put_byte(buffers.states, slot, NULL)
             put_number(buffers.values, slot, 0)
-        step += _STEP_BYTES
+        step += _STEP_BYTE_COUNT

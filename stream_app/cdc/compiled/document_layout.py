@@ -32,7 +32,7 @@ from stream_app.cdc.compiled.document_values import (
 from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.compiled.parser_input import PackedNames, end_messages, plain_names
 
-_EXTRA_BYTES = 128
+_EXTRA_SIZE_MAX = 128
 """Bytes that a message may gain: the names of its fields, and words that are copied beyond."""
 _OUTPUT_BYTES_MAX = 1 << 30
 
@@ -101,12 +101,12 @@ class DocumentLayout:
         """
         offsets = offsets_of(messages).astype(np.int64)
         count = len(messages)
-        size = int(offsets[-1] - offsets[0]) + _EXTRA_BYTES * (count + 1)
+        size = int(offsets[-1] - offsets[0]) + _EXTRA_SIZE_MAX * (count + 1)
         if not count or size > _OUTPUT_BYTES_MAX:
             return None
         ended_messages = end_messages(bytes_of(messages), offsets)
         output = np.empty(size, np.uint8)
-        scratch = np.empty(int(np.diff(offsets).max()) + _EXTRA_BYTES, np.uint8)
+        scratch = np.empty(int(np.diff(offsets).max()) + _EXTRA_SIZE_MAX, np.uint8)
         pieces = np.frombuffer(PIECES, np.uint8)
         cells = ImageCells.for_columns(len(self.kinds), 0)  # documents need no cells and no scales
         scales = np.zeros_like(self.kinds)

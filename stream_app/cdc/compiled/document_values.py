@@ -41,8 +41,8 @@ NULLS, BOOLEANS, TEXTS, NUMBERS, TIMESTAMPS, IDS = range(6)
 _ID_NAME, _DATE_NAME = word_of(b'"$oid":\0'), word_of(b'"$date":')
 _NUMBER_NAME = word_of(b'"$number')
 _LONG_END, _INT_END = word_of(b'Long":\0\0'), word_of(b'Int":\0\0\0')
-_FIVE_BYTES, _SIX_BYTES = np.uint64(0xFFFFFFFFFF), np.uint64(0xFFFFFFFFFFFF)
-_SEVEN_BYTES = np.uint64(0xFFFFFFFFFFFFFF)
+_FIVE_BYTES_MASK, _SIX_BYTES_MASK = np.uint64(0xFFFFFFFFFF), np.uint64(0xFFFFFFFFFFFF)
+_SEVEN_BYTES_MASK = np.uint64(0xFFFFFFFFFFFFFF)
 
 
 @compiled
@@ -91,7 +91,7 @@ def _put_typed_value(position: int, end: int, output: int) -> tuple[int, int, in
     if colon_end < 0:
         return DECLINED, output, 0
     size, value_start, quote_size = colon_end - position, blank_end(colon_end, end), 0
-    if size == 7 and name & _SEVEN_BYTES == _ID_NAME and byte_at(value_start) == QUOTE:
+    if size == 7 and name & _SEVEN_BYTES_MASK == _ID_NAME and byte_at(value_start) == QUOTE:
         value_end, _ = string_end(value_start + 1)
         value_end, form = value_end + 1 if value_end > 0 else DECLINED, IDS
     elif size == 8 and name == _DATE_NAME:
@@ -100,8 +100,8 @@ def _put_typed_value(position: int, end: int, output: int) -> tuple[int, int, in
         name == _NUMBER_NAME
         and byte_at(value_start) == QUOTE
         and (
-            (size == 14 and next_word & _SIX_BYTES == _LONG_END)
-            or (size == 13 and next_word & _FIVE_BYTES == _INT_END)
+            (size == 14 and next_word & _SIX_BYTES_MASK == _LONG_END)
+            or (size == 13 and next_word & _FIVE_BYTES_MASK == _INT_END)
         )
     ):
         value_start, quote_size = value_start + 1, 1

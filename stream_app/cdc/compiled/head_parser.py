@@ -22,7 +22,7 @@ _AFTER, _NULL = word_of(b',"after"'), word_of(b"null\0\0\0\0")
 _TWO_BYTES, _FOUR_BYTES = np.uint64(0xFFFF), np.uint64(0xFFFFFFFF)
 _HEAD_MIN = len('{"before":{},"after":{}')
 _BEFORE_SIZE, _AFTER_SIZE, _NULL_SIZE = len('{"before":'), len(',"after":'), len("null")
-_BRACES, _WORD = len("{}"), 8
+_BRACES_SIZE, _WORD = len("{}"), 8
 
 
 class HeadPositions(NamedTuple):
@@ -81,7 +81,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             position += _NULL_SIZE
         else:
             continue
-        if position + _AFTER_SIZE + _BRACES > tail_start or word_at(position) != _AFTER:
+        if position + _AFTER_SIZE + _BRACES_SIZE > tail_start or word_at(position) != _AFTER:
             continue
         if byte_at(position + _WORD) != COLON:
             continue

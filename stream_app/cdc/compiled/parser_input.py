@@ -17,7 +17,7 @@ from stream_app.arrow_buffers import Bytes, Int64s
 
 WORD = 8
 """The number of bytes that machine code reads or writes at once."""
-_SEARCH_BYTES = 1 << 16
+_SEARCH_SIZE = 1 << 16
 _TEXT_END = np.frombuffer(b'",' + bytes(30), np.uint8)
 
 
@@ -82,7 +82,7 @@ def end_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
 
 def _first_unended_index(data: Bytes, offsets: Int64s) -> int:
     """Return the index of the first message after which no quote ends an unterminated text."""
-    search_start = max(int(offsets[-1]) - _SEARCH_BYTES, int(offsets[0]))
+    search_start = max(int(offsets[-1]) - _SEARCH_SIZE, int(offsets[0]))
     search_end = max(int(offsets[-1]) - len(_TEXT_END), search_start)
     quote = data[search_start:search_end].tobytes().rfind(b',"')
     if quote < 0:

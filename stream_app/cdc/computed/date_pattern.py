@@ -16,7 +16,7 @@ DAY, HOUR, MINUTE, SECOND = 86_400, 3_600, 60, 1
 NANO = 0
 
 _TOKEN = re.compile(r"(?P<letters>([A-Za-z])\2*)|(?P<quoted>'(?:[^']|'')*')|(?P<plain>[^A-Za-z'])")
-_RESERVED = frozenset("{}#[]")
+_RESERVED_CHARACTERS = frozenset("{}#[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def parse_pattern(pattern: str) -> tuple[PatternPart, ...]:
         if token["letters"]:
             _check_letter(text[0], len(text))
             parts.append(PatternPart(text[0], len(text)))
-        elif text in _RESERVED:
+        elif text in _RESERVED_CHARACTERS:
             raise ValueError(f"has {text!r}, which needs quotes: '{text}'")
         else:
             plain_text = text[1:-1].replace("''", "'") or "'" if token["quoted"] else text

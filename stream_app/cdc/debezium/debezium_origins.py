@@ -62,7 +62,7 @@ _WORTHWHILE_SHARE = 24
 """Way 1 goes on while a round finds at least this share of the unread messages, 1 in 24."""
 _RUN_MIN = 128
 """The fewest messages of a run on average: for shorter runs a parse in columns is faster."""
-_SHORT_RUNS = 3
+_SHORT_RUNS_MAX = 3
 """The number of shorter runs that do not end the search."""
 
 
@@ -141,7 +141,7 @@ class _OriginSearch:
         start = 0
         width = _RUN_MIN
         run_count = 0
-        while start < len(unread_indices) and start >= _RUN_MIN * (run_count - _SHORT_RUNS):
+        while start < len(unread_indices) and start >= _RUN_MIN * (run_count - _SHORT_RUNS_MAX):
             has_table = self._read_sample(
                 data, values, message_indices, unread_indices[start : start + width], 0
             )

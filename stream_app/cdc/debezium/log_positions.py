@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, bools_of
-from stream_app.cdc.transactions import NO_POSITION, POSITION_NUMBERS, LogPositions
+from stream_app.cdc.transactions import NO_POSITION, POSITION_LENGTH, LogPositions
 
 _DIGITS, _HEX = r"\d{1,18}", "[0-9a-fA-F]"
 _SEQUENCE_CONNECTOR = "postgresql"
@@ -67,7 +67,7 @@ def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -
         connectors, ids, sequences: strings [n]; ``source.connector``, ``transaction.id`` and
             ``source.sequence``.
     """
-    positions = np.full((len(ids), POSITION_NUMBERS), NO_POSITION, np.int64)
+    positions = np.full((len(ids), POSITION_LENGTH), NO_POSITION, np.int64)
     for connector in pc.unique(connectors.drop_null()).to_pylist():
         is_of_connector = bools_of(pc.equal(connectors, connector))
         if connector == _SEQUENCE_CONNECTOR:
@@ -83,7 +83,7 @@ def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPositions]:
 
     A marker does not name its connector, but the ids of different connectors have different forms.
     """
-    positions = np.full((len(ids), POSITION_NUMBERS), NO_POSITION, np.int64)
+    positions = np.full((len(ids), POSITION_LENGTH), NO_POSITION, np.int64)
     logs = pa.array([""] * len(ids), pa.string())
     for order in {order: None for orders in _ORDERS.values() for order in orders}:
         has_position = _set_positions(order, ids, np.ones(len(ids), np.bool_), positions)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s, bytes_of, offsets_of
-from stream_app.cdc.json_records.decoder import SAMPLE_ROWS
+from stream_app.cdc.json_records.decoder import SAMPLE_ROW_COUNT
 from stream_app.cdc.json_records.layout_chooser import LayoutChooser, objects_in
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.record_shapes import RecordShape
@@ -72,7 +72,7 @@ def _layout_of(
     if fields is None:
         return None
     return _layout_of_fields(
-        fields, objects_in(values.slice(0, SAMPLE_ROWS).to_pylist()), layout_class
+        fields, objects_in(values.slice(0, SAMPLE_ROW_COUNT).to_pylist()), layout_class
     )
 
 

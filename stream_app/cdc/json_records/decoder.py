@@ -44,7 +44,7 @@ from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 _SLICE_ROWS_MAX = 32_768
 _SLICE_BYTES_MAX = 32 << 20
 """The maximum rows and bytes of a slice, which limit the memory for its arrays."""
-SAMPLE_ROWS = 16
+SAMPLE_ROW_COUNT = 16
 """The number of records that show the first shape."""
 _HALVE_ROWS_MIN = 64
 """Minimum number of records that are halved; the decoder reads fewer records one by one."""
@@ -62,7 +62,7 @@ class SchemaGroup:
     ) -> RecordShape:
         """Return the shape of the group, and learn it from the first values if it is unknown."""
         if self.shape is None:
-            sample = values.slice(0, SAMPLE_ROWS).to_pylist()
+            sample = values.slice(0, SAMPLE_ROW_COUNT).to_pylist()
             self.shape, _ = shape_of(sample, self.readings, policy, images_of)
         return self.shape
 
@@ -189,7 +189,7 @@ class ShapeDecoder(Generic[GroupT]):
         shape = group.shape
         if shape is None or policy.examines_records:
             sample = np.flatnonzero(is_candidate)[
-                : None if policy.examines_records else SAMPLE_ROWS
+                : None if policy.examines_records else SAMPLE_ROW_COUNT
             ]
             shape, has_shape = self._learn_shape(placed_values.take(sample))
             if policy.examines_records:

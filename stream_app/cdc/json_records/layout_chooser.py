@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ParsedT = TypeVar("ParsedT", "ImageColumns", "ParsedRows")
 
-_SKIPPED_SLICES = 16
+_SKIPPED_SLICE_COUNT = 16
 """Slices without machine code after it declined most messages of a slice."""
 
 
@@ -65,7 +65,7 @@ class LayoutChooser:
             messages.is_parsed
         ):
             return messages
-        self._slices_to_skip = _SKIPPED_SLICES
+        self._slices_to_skip = _SKIPPED_SLICE_COUNT
         return None
 
 

@@ -53,11 +53,11 @@ _TRUNCATE = "T"
 _ENVELOPE = frozenset({"table", "op_type", "before", "after"})
 _MARK = "_isMissing"
 """Ends the name of a field that says whether a column is missing."""
-_COMPRESSED = "compressed-updates"
+_COMPRESSED_UPDATES = "compressed-updates"
 _OPTIONS = (
     TRUNCATE_OPTION,
     choice(
-        _COMPRESSED,
+        _COMPRESSED_UPDATES,
         "Effect of a column that neither image of a compressed update has: the record is bad, or "
         "the column is null, which merge-engine = partial-update takes for unchanged.",
         ("quarantine", "null"),
@@ -311,7 +311,7 @@ OGG_JSON = DialectDeclaration(
     "describes how the messages are read.",
     options=_OPTIONS,
     make_dialect=lambda options: OggDialect(
-        reads_missing_as_null=options.values[_COMPRESSED] == "null"
+        reads_missing_as_null=options.values[_COMPRESSED_UPDATES] == "null"
     ),
     default_encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
     find_origins=_ORIGINS.origins,

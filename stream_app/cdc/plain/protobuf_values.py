@@ -16,7 +16,7 @@ from stream_app.cdc.wire.protobuf.protobuf_fields import (
     protobuf_fields_of,
 )
 
-_NANOS = 10**9
+_NANOS_OF_SECOND = 10**9
 _SHOWN_MAX = 120
 
 
@@ -97,6 +97,6 @@ def _plain_value(field: ProtobufField, message: Any, json_value: Any) -> Any:
     """
     if field.kind is FieldKind.TIMESTAMP:
         value = getattr(message, field.name)
-        return value.seconds * _NANOS + value.nanos
+        return value.seconds * _NANOS_OF_SECOND + value.nanos
     is_whole = (field.inner or field).kind.avro == "long"
     return int(json_value) if is_whole and isinstance(json_value, str) else json_value

@@ -52,7 +52,7 @@ from stream_app.cdc.wire.row_schema import RowSchema, SchemaKey, SchemaLanguage
 from stream_app.cdc.wire.text_keys import TextKeyLanguage
 from stream_app.model.schema.data_type import DataType
 
-_SLICE_ROWS = 32_768
+_SLICE_ROWS_MAX = 32_768
 _NO_KEY = (-1, -1)
 """Stands for the schema of a key that is null."""
 
@@ -203,8 +203,8 @@ class RegisteredRowDecoder:
                     outcome.schemas.setdefault(
                         str(schema_key[0]), int(messages.message_indices[group_indices[0]])
                     )
-                for start in range(0, len(group_indices), _SLICE_ROWS):
-                    yield plan, messages.take(group_indices[start : start + _SLICE_ROWS])
+                for start in range(0, len(group_indices), _SLICE_ROWS_MAX):
+                    yield plan, messages.take(group_indices[start : start + _SLICE_ROWS_MAX])
 
     def _split_keys(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """Yield the keys of each schema, by index, and those that are null."""

@@ -26,8 +26,8 @@ from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.wire.wire_format import HEAD, MAGIC
 
 MAGIC_GUID = 1
-_GUID_BYTES = 16
-_HEAD_BYTES = 1 + _GUID_BYTES
+_GUID_SIZE = 16
+_HEAD_SIZE = 1 + _GUID_SIZE
 
 
 def with_schema_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
@@ -41,17 +41,17 @@ def with_schema_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     """
     filled_cells = cells.fill_null(b"") if cells.null_count else cells
     offsets, data = offsets_of(filled_cells).astype(np.int64), bytes_of(filled_cells)
-    indices = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_BYTES)
+    indices = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_SIZE)
     indices = indices[data[offsets[indices]] == MAGIC_GUID]
     if not len(indices):
         return cells
-    heads = data[offsets[indices][:, None] + np.arange(1, _HEAD_BYTES)]
+    heads = data[offsets[indices][:, None] + np.arange(1, _HEAD_SIZE)]
     guids, guid_indices = np.unique(heads, axis=0, return_inverse=True)
     schema_numbers = _numbers_of_guids(guids, schemas)[guid_indices.reshape(-1)]
     indices, schema_numbers = indices[schema_numbers >= 0], schema_numbers[schema_numbers >= 0]
     starts = offsets[:-1].copy()
     rewritten_data = data.copy()
-    starts[indices] += _HEAD_BYTES - HEAD.size
+    starts[indices] += _HEAD_SIZE - HEAD.size
     # A number is shorter than a GUID, so it takes the place of the GUID's last bytes.
     number_bytes = np.frombuffer(schema_numbers.astype(">u4").tobytes(), np.uint8).reshape(
         -1, HEAD.size - 1

@@ -22,8 +22,8 @@ from stream_app.arrow_buffers import (
 )
 from stream_app.cdc.wire.wire_format import MAGIC
 
-_HEAD_BYTES = 9
-_CUT_BYTES = 4
+_HEAD_SIZE = 9
+_CUT_SIZE = 4
 
 
 def narrow_numbers(cells: pa.Array) -> pa.Array:
@@ -34,13 +34,13 @@ def narrow_numbers(cells: pa.Array) -> pa.Array:
     """
     filled_cells = cells.fill_null(b"") if cells.null_count else cells
     offsets, data = offsets_of(filled_cells).astype(np.int64), bytes_of(filled_cells)
-    indices = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_BYTES)
+    indices = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_SIZE)
     cell_starts = offsets[indices]
     # The magic byte moves to the position before the last four bytes of the number.
-    first_bytes = data[cell_starts[:, None] + np.arange(1 + _CUT_BYTES)]
+    first_bytes = data[cell_starts[:, None] + np.arange(1 + _CUT_SIZE)]
     is_wide = np.zeros(len(filled_cells), np.bool_)
     is_wide[indices] = (first_bytes == MAGIC).all(axis=1)
-    starts = np.where(is_wide, offsets[:-1] + _CUT_BYTES, offsets[:-1])
+    starts = np.where(is_wide, offsets[:-1] + _CUT_SIZE, offsets[:-1])
     bodies = slices_of(
         data, starts, np.where(_has_magic(filled_cells) & ~is_wide, starts, offsets[1:])
     )

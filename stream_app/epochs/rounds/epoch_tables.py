@@ -30,7 +30,7 @@ from stream_app.kafka.offset_ranges import starts_for
 from stream_app.model.job_epoch import Offsets
 from stream_app.table.map_in_threads import map_in_threads
 
-COMMIT_THREADS = 8
+COMMIT_THREAD_COUNT = 8
 
 
 @contextlib.contextmanager
@@ -123,7 +123,9 @@ class EpochTables(ABC):
                 return error
             return None
 
-        for feed, error in zip(feeds, map_in_threads(COMMIT_THREADS, try_open, feeds), strict=True):
+        for feed, error in zip(
+            feeds, map_in_threads(COMMIT_THREAD_COUNT, try_open, feeds), strict=True
+        ):
             if error is not None:
                 self.fail(feed, error)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic
 
 from stream_app.clock import Clock
-from stream_app.epochs.rounds.epoch_tables import COMMIT_THREADS, EpochTables
+from stream_app.epochs.rounds.epoch_tables import COMMIT_THREAD_COUNT, EpochTables
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.rounds.truncation import first_counting_offsets, partition_counts
@@ -161,7 +161,7 @@ class RoundCommitter(Generic[MessagesT]):
                 del pending_results[
                     : len(next_results)
                 ]  # a commit that has begun discards its own files
-                outcomes = map_in_threads(COMMIT_THREADS, self._try_commit, next_results)
+                outcomes = map_in_threads(COMMIT_THREAD_COUNT, self._try_commit, next_results)
                 for result, outcome in zip(next_results, outcomes, strict=True):
                     self._record_outcome(result, outcome)
                     if outcome is None:

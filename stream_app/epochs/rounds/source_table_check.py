@@ -27,11 +27,11 @@ SHARDS_FIX = (
     "give each table of the source a job and a table of its own; if they are shards of one table, "
     "with a primary key that distinguishes the rows of all, set source.merge-shards = true"
 )
-OTHERS_TOLERATED = 10
+OTHERS_MAX = 10
 """The number of other tables' records that never stops the job, unless they are the majority."""
-OTHERS_SHARE_TOLERATED = 0.1
+OTHERS_SHARE_MAX = 0.1
 """The share of other tables' records in an epoch that never stops the job."""
-_SHOWN_TEXTS = 5
+_SHOWN_TEXTS_MAX = 5
 Records = Mapping[tuple[str, str], int]
 """Topic and name of a source table → its records; the name may be empty."""
 
@@ -98,7 +98,7 @@ def verdict_on(
     }
     other_count = quarantined_count + sum(records[source] for source in others)
     own_count = sum(records.values()) - sum(records[source] for source in others)
-    others_max = max(OTHERS_TOLERATED, OTHERS_SHARE_TOLERATED * (other_count + own_count))
+    others_max = max(OTHERS_MAX, OTHERS_SHARE_MAX * (other_count + own_count))
     is_unsure = not own_tables and other_count >= own_count
     return SourceVerdict(
         own_name=own_name,
@@ -186,7 +186,7 @@ class SourceTableCheck:
             self._foreign_counts.clear()
         elif counts.other_record_count:  # a repeated epoch may come here again
             self._foreign_counts[str(counts.last_offsets())] = counts.other_record_count
-            if sum(self._foreign_counts.values()) > OTHERS_TOLERATED:
+            if sum(self._foreign_counts.values()) > OTHERS_MAX:
                 raise self._several_tables_error(counts, source_tables)
 
     def _several_tables_error(
@@ -207,7 +207,7 @@ class SourceTableCheck:
 
 
 def _first_texts(texts: list[str], separator: str) -> str:
-    hidden_count = len(texts) - _SHOWN_TEXTS
-    return separator.join(texts[:_SHOWN_TEXTS]) + (
+    hidden_count = len(texts) - _SHOWN_TEXTS_MAX
+    return separator.join(texts[:_SHOWN_TEXTS_MAX]) + (
         f" and {hidden_count} more" if hidden_count > 0 else ""
     )

@@ -53,7 +53,7 @@ STATEMENTS_INDEX = -3
 """Stands in for a table's index: messages that may carry statements of the source."""
 
 _ADDRESS_TRIES_MAX = 1_000_000
-_BATCH_BYTES = 4 << 20
+_BATCH_SIZE = 4 << 20
 """Bytes of blocks from which on a batch for Spark is complete."""
 _BLOCK_NAMES = [column.split()[0] for column in BLOCK_COLUMNS.split(", ")]
 _BLOCK_TYPES = (
@@ -142,7 +142,7 @@ def block_rows(blocks: Iterable[Block], task_count: int) -> Iterator[pa.RecordBa
         rows.append((address, table_index, int(block.kind), *sort_key, block.row_count))
         buffers.append(block.data)
         size += block.data.size
-        if size >= _BATCH_BYTES:
+        if size >= _BATCH_SIZE:
             yield _batch(rows, buffers)
             rows, buffers, size = [], [], 0
     if buffers:

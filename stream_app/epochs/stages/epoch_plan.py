@@ -22,14 +22,14 @@ from stream_app.table.kinds.table_kind_registry import bucket_assigner
 from stream_app.table.versions.bucket_basis import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 
-BLOCK_BYTES = 32 << 20
+BLOCK_BYTES_MAX = 32 << 20
 """Arrow bytes of rows that a task gathers before it cuts blocks."""
-_TABLES_KEPT = 1024
+_CACHED_TABLES_MAX = 1024
 """Unpacked tables that a worker caches, each with what its format has learned from messages."""
-_SHELF_TABLES = 128
+_SHELF_TABLE_COUNT = 128
 """Tables that are compressed together: similar tables take some 60 bytes each."""
-_SHELVES_PACKED = 256
-_SHELVES_KEPT = 16
+_PACKED_SHELVES_MAX = 256
+_UNPACKED_SHELVES_MAX = 16
 """Unpacked shelves that a worker caches, of some 0.5 MB each."""
 Shelf = tuple[tuple[int, bytes], ...]
 """Packed tables that are compressed together, each behind its index."""
@@ -103,20 +103,20 @@ class TablePlan:
         return bucket_assigner(self.table, self.basis)
 
 
-@lru_cache(_SHELVES_PACKED)
+@lru_cache(_PACKED_SHELVES_MAX)
 def _compress(shelf: Shelf) -> bytes:
     """Compress a shelf; the driver does so once for all epochs with the same tables."""
     return zlib.compress(pickle.dumps(dict(shelf)))
 
 
-@lru_cache(_SHELVES_KEPT)
+@lru_cache(_UNPACKED_SHELVES_MAX)
 def _unpack_shelf(compressed_shelf: bytes) -> Mapping[int, bytes]:
     """Unpack a shelf; a worker caches the newest."""
     shelf: Mapping[int, bytes] = pickle.loads(zlib.decompress(compressed_shelf))
     return shelf
 
 
-@lru_cache(_TABLES_KEPT)
+@lru_cache(_CACHED_TABLES_MAX)
 def _unpack_table(packed_table: bytes) -> tuple[FileStoreTable, Pipeline]:
     """Unpack a table, without its file system, and its pipeline; a worker caches both."""
     table, pipeline = pickle.loads(packed_table)
@@ -176,7 +176,9 @@ class _PackedPlans(Mapping[int, TablePlan]):
         if table_index not in self._plans:
             epoch_values = self._epoch_values
             next_sequence_number = epoch_values.next_sequence_numbers[table_index]
-            packed_table = _unpack_shelf(self._shelves[table_index // _SHELF_TABLES])[table_index]
+            packed_table = _unpack_shelf(self._shelves[table_index // _SHELF_TABLE_COUNT])[
+                table_index
+            ]
             table, pipeline = _unpack_table(packed_table)
             self._plans[table_index] = TablePlan(
                 table=with_file_io(
@@ -249,7 +251,7 @@ class EpochSettings:
     splitter: MessageSplitter = OneTableSplitter()
     sorts_messages: bool = False
     holds_tables: bool = False
-    block_bytes_max: int = BLOCK_BYTES
+    block_bytes_max: int = BLOCK_BYTES_MAX
 
     def with_splitter(self, splitter: MessageSplitter) -> EpochSettings:
         """Return the same settings with another splitter."""
@@ -277,7 +279,7 @@ class EpochPlan:
         shelves = {
             shelf_index: _compress(tuple(shelf))
             for shelf_index, shelf in itertools.groupby(
-                packed_tables, key=lambda table: table[0] // _SHELF_TABLES
+                packed_tables, key=lambda table: table[0] // _SHELF_TABLE_COUNT
             )
         }
         return _unpack, (shelves, _epoch_values(self.table_plans), self.settings)

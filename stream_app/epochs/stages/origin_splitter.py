@@ -19,7 +19,7 @@ from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, STATEMENTS_INDEX, U
 from stream_app.epochs.stages.epoch_plan import TableMessages
 from stream_app.model.source.origin import Origin
 
-SAMPLE_MESSAGES = 50
+SAMPLE_MESSAGES_MAX = 50
 """Messages of a new table that are passed on from one batch, at most."""
 _LEFT_OUT = -4
 """Marks messages that go nowhere; differs from the negative indices of `blocks`."""
@@ -100,5 +100,5 @@ def _samples(
     new_indices = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
     codes = origins.codes[new_indices]
     assert NO_TABLE not in codes, "a message without a table is of no new one"
-    samples = [new_indices[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]
+    samples = [new_indices[codes == code][:SAMPLE_MESSAGES_MAX] for code in np.unique(codes)]
     return np.sort(np.concatenate(samples))

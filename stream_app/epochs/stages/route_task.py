@@ -37,9 +37,9 @@ from stream_app.epochs.stages.incomplete_changes import is_incomplete, with_mess
 from stream_app.epochs.task_errors import failure_bytes
 from stream_app.kafka.offset_ranges import KafkaPartition
 
-_WORTHWHILE_BLOCK_BYTES = 256 << 10
+_WORTHWHILE_BLOCK_SIZE = 256 << 10
 """A task stops gathering when its blocks have this size on average."""
-_NEWCOMERS_BYTES = 4 << 20
+_NEWCOMERS_SIZE_MAX = 4 << 20
 """Bytes of new tables' messages that a task passes on; a later round brings the rest."""
 
 
@@ -92,7 +92,7 @@ class _Router:
         self._read_s = 0.0
         self._gathered_rows: dict[tuple[int, KafkaPartition], _GatheredRows] = {}
         self._gathered_size = 0
-        self._enough_size = _WORTHWHILE_BLOCK_BYTES
+        self._enough_size = _WORTHWHILE_BLOCK_SIZE
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
         self._failed_tables: set[int] = set()
         self._newcomers_size = 0
@@ -146,7 +146,7 @@ class _Router:
         self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> Iterator[Block]:
         """Forward a few messages of tables that the job must still create."""
-        if self._newcomers_size < _NEWCOMERS_BYTES:
+        if self._newcomers_size < _NEWCOMERS_SIZE_MAX:
             self._newcomers_size += messages.nbytes
             yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS_INDEX, kafka_partition, messages)
 
@@ -180,7 +180,7 @@ class _Router:
         )
         table_plan = self._plan.table_plans[table_index]
         if gathered_rows is None:
-            needed_size = table_plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
+            needed_size = table_plan.assigner().bucket_count * _WORTHWHILE_BLOCK_SIZE
             self._enough_size = max(self._enough_size, needed_size)
         start_s = self._clock.steady_seconds()
         decoded_batch = table_plan.pipeline.decode(messages)
@@ -235,7 +235,7 @@ class _Router:
                     raise
                 yield self._fail_table(table_index, kafka_partition, error)
         self._gathered_size = 0
-        self._enough_size = max(self._enough_size, block_count * _WORTHWHILE_BLOCK_BYTES)
+        self._enough_size = max(self._enough_size, block_count * _WORTHWHILE_BLOCK_SIZE)
 
     def _blocks(
         self, table_index: int, kafka_partition: KafkaPartition, gathered_rows: _GatheredRows

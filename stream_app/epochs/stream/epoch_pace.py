@@ -25,7 +25,7 @@ _INTERVAL_SHARE_MIN = 0.25
 Without this bound, waits for compactions would make epochs shorter, whose flushes need more
 compactions.
 """
-_EPOCHS_KEPT = 16
+_EPOCHS_MAX = 16
 _LOGGED_CHANGE = 0.1
 """The relative change of the interval from which on the log shows it."""
 
@@ -194,7 +194,7 @@ class FreshPace:
             times = PastEpochTimes(
                 covered_s=last_poll_at_s - previous_poll_at_s, duration_s=duration_s
             )
-            self._epochs = (*self._epochs, times)[-_EPOCHS_KEPT:]
+            self._epochs = (*self._epochs, times)[-_EPOCHS_MAX:]
 
     def pause_s(self, *, is_full: bool) -> float:
         """Choose the pace by the last epochs, and return its interval; 0 after a full epoch."""

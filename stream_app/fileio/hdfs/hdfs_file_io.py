@@ -32,7 +32,7 @@ from stream_app.clock import Clock, SystemClock
 from stream_app.errors import NoAccessError, StorageError, UsageError
 from stream_app.fileio.file_io import FileStatus
 from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, is_transient, name_and_text, os_error
-from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
+from stream_app.fileio.ranged_input import TAIL_SIZE, RangedInput
 from stream_app.version import install_command
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 HDFS_OPTION_PREFIX = "hadoop."
 """The prefix of options whose remaining name is a key of Hadoop's configuration, as in Paimon."""
-_SMALL_WRITES_BYTES = 1 << 20
-_BLOCK_UNIT_BYTES = 512
+_WRITE_BUFFER_SIZE = 1 << 20
+_BLOCK_UNIT_SIZE = 512
 """The bytes of which a block's length is a multiple; the length of a file seldom is."""
 _RETRY_WAIT_S = 60.0
 _PAUSE_MAX_S = 8.0
@@ -83,7 +83,7 @@ class HdfsFileIO:
             # The blocks may have moved to other DataNodes.
             return self._retry(path, lambda: self._open_whole(hdfs_path).read_range(start, length))
 
-        tail_bytes = min(size, TAIL_BYTES)
+        tail_bytes = min(size, TAIL_SIZE)
         tail = fetch(size - tail_bytes, tail_bytes) if size else b""
         return pa.PythonFile(RangedInput(fetch, size, tail), mode="r")
 
@@ -91,7 +91,7 @@ class HdfsFileIO:
         """Open a new file for writing; creates missing folders."""
         writer = self._retry(path, lambda: self._create(self._hdfs_path(path)))
         return pa.BufferedOutputStream(
-            pa.PythonFile(_HdfsOutput(path, writer), mode="w"), _SMALL_WRITES_BYTES
+            pa.PythonFile(_HdfsOutput(path, writer), mode="w"), _WRITE_BUFFER_SIZE
         )
 
     def sync(self, path: str) -> None:
@@ -205,7 +205,7 @@ class HdfsFileIO:
         it knows that a DataNode has their last block. Until then the client omits that block.
         """
         reader = self._client.read(hdfs_path)
-        ends_with_a_block = len(reader) % _BLOCK_UNIT_BYTES == 0
+        ends_with_a_block = len(reader) % _BLOCK_UNIT_SIZE == 0
         if ends_with_a_block and len(reader) < self._client.get_file_info(hdfs_path).length:
             raise OSError("no DataNode has reported its last block yet")
         return reader

@@ -33,7 +33,7 @@ from obstore.store import S3Store
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileStatus
-from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
+from stream_app.fileio.ranged_input import TAIL_SIZE, RangedInput
 from stream_app.fileio.s3.s3_errors import S3Explanation, explain_s3_error
 from stream_app.fileio.s3.s3_keys import KeyProvider
 from stream_app.fileio.s3.s3_options import S3Options
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_PART_BYTES = 8 << 20
+_PART_SIZE = 8 << 20
 _PARTS_AT_ONCE = 3
 """The number of parts of a file that are in memory while they are sent, besides the growing one."""
 _REFUSALS = (PermissionDeniedError, UnauthenticatedError)
-_SMALL_WRITES_BYTES = 1 << 20
+_WRITE_BUFFER_SIZE = 1 << 20
 _WRITER = "writer"
 _SECRET_LENGTH_MIN = 4
 """The minimum length of a secret that messages hide.
@@ -117,10 +117,10 @@ class S3FileIO:
         """Open a new file for writing; large files are sent in parts."""
         store, key = self._store_and_key(path)
         writer = obstore.open_writer(
-            store, key, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+            store, key, buffer_size=_PART_SIZE, max_concurrency=_PARTS_AT_ONCE
         )
         output = _S3Output(writer, lambda error: self._os_error(error, path))
-        return pa.BufferedOutputStream(pa.PythonFile(output, mode="w"), _SMALL_WRITES_BYTES)
+        return pa.BufferedOutputStream(pa.PythonFile(output, mode="w"), _WRITE_BUFFER_SIZE)
 
     def sync(self, path: str) -> None:
         """Do nothing: an object store is durable."""
@@ -353,7 +353,7 @@ class _S3Output:
 def _size_and_tail(store: S3Store, key: str) -> tuple[int, bytes]:
     """Return the object's size and its last bytes, by one request."""
     try:
-        response = obstore.get(store, key, options={"range": {"suffix": TAIL_BYTES}})
+        response = obstore.get(store, key, options={"range": {"suffix": TAIL_SIZE}})
         return response.meta["size"], bytes(response.bytes())
     except FileNotFoundError:
         raise

@@ -31,7 +31,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, TableSchema
 
-READ_BATCH_ROWS = 65_536
+READ_BATCH_ROWS_MAX = 65_536
 _READ_AGAIN = (
     "read again: the snapshot may have expired during the read, and a longer "
     "'snapshot.time-retained' or a tag prevents that; else restore the file from a backup, or "
@@ -60,7 +60,7 @@ class DataFileReader:
     columns: RowType
     layout_schema: pa.Schema
     schema_of: Callable[[int], TableSchema]
-    batch_rows_max: int = READ_BATCH_ROWS
+    batch_rows_max: int = READ_BATCH_ROWS_MAX
     part_filter: PartFilter | None = None
     changelog_prefix: str | None = None
 

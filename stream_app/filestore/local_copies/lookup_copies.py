@@ -42,7 +42,7 @@ HIT, MISS, MADE, EVICTED, DAMAGED = (
 EVENTS = (HIT, MISS, MADE, EVICTED, DAMAGED)
 COPIED_BYTES = "lookup_copied_bytes"
 """Bytes of the copies that were made."""
-_UNFINISHED, _UNFINISHED_MS = ".making-", 86_400_000
+_UNFINISHED_PREFIX, _UNFINISHED_AGE_MAX_MS = ".making-", 86_400_000
 """The name of an unfinished copy, and the age after which its task is surely gone."""
 
 
@@ -174,7 +174,7 @@ class LookupCopies:
                 for copy in copies_to_delete(
                     _kept_copies(other_folder), now_ms=now_ms, bytes_max=bytes_max
                 ):
-                    was_complete = not copy.name.startswith(_UNFINISHED)
+                    was_complete = not copy.name.startswith(_UNFINISHED_PREFIX)
                     if self._delete(other_folder / copy.name) and was_complete:
                         self.add_counts({EVICTED: 1})
                 if not is_own:
@@ -190,7 +190,7 @@ class LookupCopies:
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._check_owner()
         self._table_folder.mkdir(exist_ok=True, mode=0o700)
-        folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self._table_folder))
+        folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED_PREFIX, dir=self._table_folder))
         try:
             yield folder
         finally:
@@ -213,7 +213,7 @@ class LookupCopies:
 
     def _delete(self, folder: Path) -> bool:
         """Rename, then delete: a final name means a whole copy. False: another task deletes it."""
-        renamed_folder = folder.with_name(f"{_UNFINISHED}{folder.name}-{os.getpid()}")
+        renamed_folder = folder.with_name(f"{_UNFINISHED_PREFIX}{folder.name}-{os.getpid()}")
         try:
             folder.rename(renamed_folder)
         except OSError:
@@ -228,8 +228,8 @@ def _kept_copies(folder: Path) -> Iterator[KeptCopy]:
             with contextlib.suppress(OSError):
                 size = _size(copy)
                 kept_until_ms = int(copy.stat().st_mtime * 1000)
-                if copy.name.startswith(_UNFINISHED):
-                    kept_until_ms += _UNFINISHED_MS
+                if copy.name.startswith(_UNFINISHED_PREFIX):
+                    kept_until_ms += _UNFINISHED_AGE_MAX_MS
                 yield KeptCopy(copy.name, size, kept_until_ms)
 
 

@@ -26,12 +26,12 @@ import pyarrow as pa
 from stream_app.errors import CorruptFileError
 
 _MAGIC = b"Obj\x01"
-_SYNC_BYTES = 16
-_BLOCK_BYTES = 256 * 1024
+_SYNC_SIZE = 16
+_BLOCK_SIZE = 256 * 1024
 _RAW_DEFLATE = -15
-_CRC_BYTES = 4
+_CRC_SIZE = 4
 _DIGEST = "stream_app.digest"
-_DIGEST_BYTES = 16
+_DIGEST_SIZE = 16
 
 _HEADER = fastavro.parse_schema(
     {
@@ -40,7 +40,7 @@ _HEADER = fastavro.parse_schema(
         "fields": [
             {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": len(_MAGIC)}},
             {"name": "meta", "type": {"type": "map", "values": "bytes"}},
-            {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": _SYNC_BYTES}},
+            {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": _SYNC_SIZE}},
         ],
     }
 )
@@ -51,7 +51,7 @@ _BLOCK = fastavro.parse_schema(
         "fields": [
             {"name": "count", "type": "long"},
             {"name": "data", "type": "bytes"},
-            {"name": "sync", "type": {"type": "fixed", "name": "block_sync", "size": _SYNC_BYTES}},
+            {"name": "sync", "type": {"type": "fixed", "name": "block_sync", "size": _SYNC_SIZE}},
         ],
     }
 )
@@ -89,11 +89,11 @@ def _unzstd(data: bytes) -> bytes:
 
 def _snappy(data: bytes) -> bytes:
     compressed_data: bytes = pa.compress(data, codec="snappy", asbytes=True)
-    return compressed_data + zlib.crc32(data).to_bytes(_CRC_BYTES, "big")
+    return compressed_data + zlib.crc32(data).to_bytes(_CRC_SIZE, "big")
 
 
 def _unsnappy(data: bytes) -> bytes:
-    compressed_data, crc = data[:-_CRC_BYTES], int.from_bytes(data[-_CRC_BYTES:], "big")
+    compressed_data, crc = data[:-_CRC_SIZE], int.from_bytes(data[-_CRC_SIZE:], "big")
     # A snappy block begins with its uncompressed length, as a varint.
     length = 0
     for index, byte in enumerate(compressed_data):
@@ -162,7 +162,7 @@ class AvroContainer:
         self._codec = _CODEC_NAMES[codec]
         # The marker between blocks must only differ from the data. As a digest it is the same in
         # each file of a schema, so equal records make equal files.
-        self._sync = hashlib.blake2b(self.schema_text, digest_size=_SYNC_BYTES).digest()
+        self._sync = hashlib.blake2b(self.schema_text, digest_size=_SYNC_SIZE).digest()
 
     def header(self, properties: Mapping[str, str]) -> bytes:
         """Return the header of the file, with further metadata."""
@@ -187,7 +187,7 @@ class AvroContainer:
         for index, record in enumerate(records):
             fastavro.schemaless_writer(records_buffer, self._schema, record)
             count += 1
-            if records_buffer.tell() >= _BLOCK_BYTES or index == len(records) - 1:
+            if records_buffer.tell() >= _BLOCK_SIZE or index == len(records) - 1:
                 content = records_buffer.getvalue()
                 block_bytes = io.BytesIO()
                 data = _COMPRESS[self._codec](content)
@@ -201,7 +201,7 @@ class AvroContainer:
 
 def _digest_of(schema_text: bytes) -> hashlib.blake2b:
     """Return a digest of the schema, to which the caller adds the records' bytes."""
-    return hashlib.blake2b(schema_text, digest_size=_DIGEST_BYTES)
+    return hashlib.blake2b(schema_text, digest_size=_DIGEST_SIZE)
 
 
 def _without_marks(schema: Any) -> Any:

@@ -23,7 +23,7 @@ AvroField = dict[str, object]
 FieldCodec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 """The functions that encode and decode a value."""
 LIST: FieldCodec = (list, lambda values: tuple(values or ()))
-_UNCHANGED: FieldCodec = (lambda value: value, lambda value: value)
+_IDENTITY: FieldCodec = (lambda value: value, lambda value: value)
 _PARQUET, _ORC = b"PAR1", b"ORC"
 
 
@@ -83,7 +83,7 @@ class RecordCodec:
                 name,
                 (names or {}).get(name, name[1:].lower()),
                 "default" in field or name in (codecs or {}),
-                *(codecs or {}).get(name, _UNCHANGED),
+                *(codecs or {}).get(name, _IDENTITY),
             )
             for name, field in fields_by_name.items()
         ]

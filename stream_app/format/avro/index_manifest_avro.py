@@ -109,8 +109,8 @@ INDEX_MANIFEST_SCHEMA = _schema(_GLOBAL_INDEX_FIELDS)
 
 _KNOWN = _FILE.field_names | {"_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_GLOBAL_INDEX"}
 
-_PARSED = fastavro.parse_schema(INDEX_MANIFEST_SCHEMA)
-_PARSED_WITH_SOURCE = fastavro.parse_schema(_schema([*_GLOBAL_INDEX_FIELDS, _SOURCE_META]))
+_PARSED_SCHEMA = fastavro.parse_schema(INDEX_MANIFEST_SCHEMA)
+_PARSED_SCHEMA_WITH_SOURCE = fastavro.parse_schema(_schema([*_GLOBAL_INDEX_FIELDS, _SOURCE_META]))
 
 
 def encode_index_manifest(entries: Sequence[IndexManifestEntry], *, codec: str) -> bytes:
@@ -125,7 +125,7 @@ def encode_index_manifest(entries: Sequence[IndexManifestEntry], *, codec: str) 
     global_indexes = [entry.index_file.global_index for entry in entries]
     # Only Paimon 2 writes this field, which must not be lost.
     has_source = any(meta is not None and meta.source_meta is not None for meta in global_indexes)
-    schema = _PARSED_WITH_SOURCE if has_source else _PARSED
+    schema = _PARSED_SCHEMA_WITH_SOURCE if has_source else _PARSED_SCHEMA
     return write_records(schema, [_entry_record(entry) for entry in entries], codec=codec)
 
 

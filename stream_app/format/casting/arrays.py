@@ -16,7 +16,7 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.model.schema.data_type import DataType
 
 Doubles = npt.NDArray[np.float64]
-_SHOWN_CHARACTERS = 60
+_SHOWN_LENGTH_MAX = 60
 
 
 class CastError(ValueError):
@@ -41,8 +41,8 @@ def refuse_where(values: pa.Array, refusal_mask: Any, target_type: DataType) -> 
 def cast_error(value: object, target_type: DataType) -> CastError:
     """Return the error about a value that has no counterpart in the target type."""
     text = repr(value)
-    if len(text) > _SHOWN_CHARACTERS:
-        text = text[:_SHOWN_CHARACTERS] + "…"
+    if len(text) > _SHOWN_LENGTH_MAX:
+        text = text[:_SHOWN_LENGTH_MAX] + "…"
     return CastError(f"{text} is not a valid {target_type.as_nullable()}")
 
 

@@ -25,7 +25,7 @@ _SHORTEST = (
 )
 _PRECISE_MIN = {pa.float32(): 1e-43, pa.float64(): 1e-321}
 """A number below this has so few bits that its first two digits differ from its shortest text."""
-_SECOND_CHARACTERS = len("yyyy-MM-dd HH:mm:ss")
+_SECOND_LENGTH = len("yyyy-MM-dd HH:mm:ss")
 _Part = str | tuple[Int64s, int]
 """A character, or numbers and how many of their last digits are shown."""
 
@@ -171,7 +171,7 @@ def timestamp_to_text(values: pa.Array, stored_type: DataType, _: DataType) -> p
         [*_day_parts(seconds // 86_400), " ", *_clock_parts(seconds % 86_400), ".", (nanos, 9)],
         values,
     )
-    length = _SECOND_CHARACTERS + 1 + stored_type.precision
+    length = _SECOND_LENGTH + 1 + stored_type.precision
     further_digits = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, length), "0")
     texts = pc.utf8_slice_codeunits(texts, 0, length)
     texts = pc.binary_join_element_wise(texts, further_digits, "")

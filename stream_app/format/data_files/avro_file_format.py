@@ -31,7 +31,7 @@ _CODECS = {
     "snappy": "snappy",
 }
 _RECORD = "org.apache.paimon.avro.generated.record"
-_BATCH_ROWS = 8_192
+_BATCH_ROWS_MAX = 8_192
 """The number of rows that are Python objects at a time."""
 _SCALARS: dict[str, Any] = {
     **dict.fromkeys(("int8", "int16", "int32"), "int"),
@@ -52,9 +52,9 @@ class AvroSink:
         sink.write(self._container.header({}))
 
     def write(self, rows: pa.Table) -> None:
-        """Write blocks of records; `_BATCH_ROWS` rows at a time are Python objects."""
+        """Write blocks of records; `_BATCH_ROWS_MAX` rows at a time are Python objects."""
         self._stats.add(rows)
-        for batch in rows.cast(self._cell_schema).to_batches(max_chunksize=_BATCH_ROWS):
+        for batch in rows.cast(self._cell_schema).to_batches(max_chunksize=_BATCH_ROWS_MAX):
             columns = [_stored_cells(column) for column in batch.columns]
             names = batch.schema.names
             records = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -35,14 +35,14 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.data_files.damaged_files import damaged_file_error
 from stream_app.format.data_files.data_file_format import DataFileRead, DataFileSink, FileStream
-from stream_app.format.data_files.file_batches import BATCH_BYTES
+from stream_app.format.data_files.file_batches import BATCH_SIZE
 from stream_app.model.options.core_options import CoreOptions
 
 _IN_OLDER_FILE = -2
 _MAGIC = np.frombuffer(struct.pack("<I", 1_481_511_375), np.uint8)
 _VERSION = 1
-_END_BYTES, _HEAD_BYTES, _TAIL_BYTES, _CRC_BYTES = 5, 4, 12, 4
-_FRAME_BYTES = _HEAD_BYTES + _TAIL_BYTES
+_END_SIZE, _HEAD_SIZE, _TAIL_SIZE, _CRC_SIZE = 5, 4, 12, 4
+_FRAME_SIZE = _HEAD_SIZE + _TAIL_SIZE
 _VALUE_BYTES_MAX = 2**31 - 1
 _VARINT_BYTES_MAX = 10
 
@@ -81,7 +81,7 @@ class BlobIndex:
         sizes = self.lengths[stored_indices]
         if (sizes > _VALUE_BYTES_MAX).any():
             raise UnsupportedTableError(
-                f"a BLOB of {int(sizes.max()) - _FRAME_BYTES} bytes is larger than 2 GiB",
+                f"a BLOB of {int(sizes.max()) - _FRAME_SIZE} bytes is larger than 2 GiB",
                 fix="omit its column from the read, or read it with Paimon's own readers, as "
                 "descriptors (blob-as-descriptor)",
             )
@@ -89,8 +89,8 @@ class BlobIndex:
         starts_in_data = np.cumsum(sizes) - sizes
         _check_records(data, starts_in_data, sizes)
         # Each record has three parts: its head, its value and its tail. Only the second is taken.
-        part_offsets = (starts_in_data[:, None] + np.array([0, _HEAD_BYTES, 0])).astype(np.int32)
-        part_offsets[:, 2] = starts_in_data + sizes - _TAIL_BYTES
+        part_offsets = (starts_in_data[:, None] + np.array([0, _HEAD_SIZE, 0])).astype(np.int32)
+        part_offsets[:, 2] = starts_in_data + sizes - _TAIL_SIZE
         offsets = np.append(part_offsets.ravel(), np.int32(len(data)))
         parts = pa.BinaryArray.from_buffers(
             pa.binary(), 3 * len(stored_indices), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -119,17 +119,17 @@ def _check_records(data: bytes, starts: Int64s, sizes: Int64s) -> None:
         raise damaged_file_error("a file of BLOBs ends before its records")
     data_bytes = np.frombuffer(data, np.uint8)
     ends = starts + sizes
-    heads = data_bytes[starts[:, None] + np.arange(_HEAD_BYTES)]
+    heads = data_bytes[starts[:, None] + np.arange(_HEAD_SIZE)]
     listed_sizes = (
-        data_bytes[(ends - _TAIL_BYTES)[:, None] + np.arange(8)].copy().view("<i8").ravel()
+        data_bytes[(ends - _TAIL_SIZE)[:, None] + np.arange(8)].copy().view("<i8").ravel()
     )
     if (heads != _MAGIC).any() or (listed_sizes != sizes).any():
         raise damaged_file_error("a record of a file of BLOBs is not where the file's index says")
-    checksums = data_bytes[(ends - _CRC_BYTES)[:, None] + np.arange(4)].copy().view("<u4").ravel()
+    checksums = data_bytes[(ends - _CRC_SIZE)[:, None] + np.arange(4)].copy().view("<u4").ravel()
     data_view = memoryview(data)
     # A loop over records: each is a BLOB, whose bytes take longer than the step.
     computed_checksums = [
-        zlib.crc32(data_view[start : end - _CRC_BYTES])
+        zlib.crc32(data_view[start : end - _CRC_SIZE])
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
     if computed_checksums != checksums.tolist():
@@ -143,16 +143,16 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
         CorruptFileError: the file does not hold BLOBs, or has another number of rows.
     """
     size = source.seek(0, io.SEEK_END)
-    if size < _END_BYTES:
+    if size < _END_SIZE:
         raise damaged_file_error(f"a file of {size} bytes is not a file of BLOBs")
-    source.seek(size - _END_BYTES)
-    index_bytes, version = struct.unpack("<iB", source.read(_END_BYTES))
+    source.seek(size - _END_SIZE)
+    index_bytes, version = struct.unpack("<iB", source.read(_END_SIZE))
     if version != _VERSION:
         raise UnsupportedTableError(
             f"a file of BLOBs has version {version}, and stream_app reads version {_VERSION}",
             fix="read it with the engine that wrote it",
         )
-    index_start = size - _END_BYTES - index_bytes
+    index_start = size - _END_SIZE - index_bytes
     if index_bytes < 0 or index_start < 0:
         raise damaged_file_error(f"the index of a file of BLOBs has {index_bytes} bytes")
     source.seek(index_start)
@@ -162,7 +162,7 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
             f"a data file has {len(lengths)} rows, and its manifest says {row_count}"
         )
     sizes = np.maximum(lengths, 0)
-    if ((lengths < _FRAME_BYTES) & (lengths != -1) & (lengths != _IN_OLDER_FILE)).any() or (
+    if ((lengths < _FRAME_SIZE) & (lengths != -1) & (lengths != _IN_OLDER_FILE)).any() or (
         int(sizes.sum()) != index_start
     ):
         raise damaged_file_error("the index of a file of BLOBs does not agree with its records")
@@ -198,13 +198,13 @@ def zigzag_varints(data: bytes) -> Int64s:
 def blob_windows(sizes: Int64s, batch_rows_max: int) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of each window of rows that are read together.
 
-    A window has `batch_rows_max` rows at most, and about `BATCH_BYTES`; one row may be larger.
+    A window has `batch_rows_max` rows at most, and about `BATCH_SIZE`; one row may be larger.
     """
     ends = np.cumsum(sizes)
     start = 0
     while start < len(sizes):
         window_offset = int(ends[start]) - int(sizes[start])
-        fitting_end = int(np.searchsorted(ends, window_offset + BATCH_BYTES, side="right"))
+        fitting_end = int(np.searchsorted(ends, window_offset + BATCH_SIZE, side="right"))
         end = max(start + 1, min(fitting_end, start + batch_rows_max))
         yield start, end
         start = end

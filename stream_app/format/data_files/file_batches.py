@@ -9,19 +9,19 @@ import pyarrow as pa
 from stream_app.format.casting.nested_arrays import cast_with_members
 from stream_app.format.data_files.damaged_files import damaged_file_error, printable_error
 
-BATCH_BYTES = 4 << 20
+BATCH_SIZE = 4 << 20
 """The approximate Arrow bytes of a batch that is read; a merge has one or two of each run."""
 _BATCH_ROWS_MIN = 128
 """The minimum number of rows of a batch, so that wide rows do not make tiny batches."""
 
 
 def batch_row_count(row_size: float, batch_rows_max: int) -> int:
-    """Return the number of rows of a batch: at most `batch_rows_max`, and about `BATCH_BYTES`."""
-    return max(_BATCH_ROWS_MIN, min(batch_rows_max, int(BATCH_BYTES // max(1, row_size))))
+    """Return the number of rows of a batch: at most `batch_rows_max`, and about `BATCH_SIZE`."""
+    return max(_BATCH_ROWS_MIN, min(batch_rows_max, int(BATCH_SIZE // max(1, row_size))))
 
 
 def batch_pieces(rows: pa.RecordBatch, batch_rows_max: int) -> Iterator[pa.RecordBatch]:
-    """Cut a batch into smaller ones, of `batch_rows_max` rows and about `BATCH_BYTES` at most."""
+    """Cut a batch into smaller ones, of `batch_rows_max` rows and about `BATCH_SIZE` at most."""
     row_size = rows.nbytes / max(1, rows.num_rows)
     step = batch_row_count(row_size, batch_rows_max)
     for start in range(0, rows.num_rows, step):

@@ -30,8 +30,8 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import FILE_COMPRESSION
 from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
 
-_STRIPE_BYTES = 64 << 20
-_NANOS = 1_000_000_000
+_STRIPE_SIZE = 64 << 20
+_NANOS_OF_SECOND = 1_000_000_000
 _CODECS = {
     "zstd": "zstd",
     "none": "uncompressed",
@@ -60,7 +60,7 @@ class OrcSink:
         self._writer = orc.ORCWriter(
             sink,
             compression=_CODECS[options[FILE_COMPRESSION].lower()],
-            stripe_size=_STRIPE_BYTES,
+            stripe_size=_STRIPE_SIZE,
         )
         self._has_rows = False
 
@@ -182,7 +182,7 @@ def _check_times(values: pa.Array) -> None:
     """
     if pa.types.is_timestamp(values.type):
         nanos = values.drop_null().view(pa.int64()).to_numpy()
-        fractional = nanos[(nanos < 0) & (nanos % _NANOS != 0)]
+        fractional = nanos[(nanos < 0) & (nanos % _NANOS_OF_SECOND != 0)]
         if len(fractional):
             time = pa.array(fractional[:1]).cast(values.type)[0]
             raise pa.ArrowInvalid(f"{time}: a fraction of a second before 1970")

@@ -61,9 +61,9 @@ _INDEX_ERRORS = (ValueError, IndexError, KeyError, OverflowError, struct.error)
 """The errors of decoding bytes that are not a page index."""
 _DICTIONARY = -1
 """The number of a column chunk's dictionary page, among the numbers of its data pages."""
-_GAP_BYTES = 64 << 10
+_GAP_BYTES_MAX = 64 << 10
 """The maximum gap between spans of one read: reading the gap is cheaper than another read."""
-_GAP_ROWS = 1_024
+_GAP_ROWS_MAX = 1_024
 """The maximum gap between rows of one range: decoding these rows is cheaper than another batch."""
 _ROWS_PER_WANTED_MIN = 2
 """The number of rows for each wanted row from which on it is worthwhile to skip the others."""
@@ -191,7 +191,7 @@ class PagedGroupReader:
                 f"a row group of {row_count} rows has only {value_count} in pages of "
                 + ", ".join(self._tested_names)
             )
-        return [] if batch is None else ranges_of_rows(judge(batch), _GAP_ROWS)
+        return [] if batch is None else ranges_of_rows(judge(batch), _GAP_ROWS_MAX)
 
     def _ranges_by_statistics(self, group: int, row_count: int) -> list[RowRange]:
         with contextlib.suppress(*_INDEX_ERRORS):
@@ -319,7 +319,7 @@ class PagedGroupReader:
     def _read_all(self, spans: Mapping[Name, ByteSpan]) -> dict[Name, bytes]:
         """Read the bytes of spans, by name, in few requests."""
         data: dict[Name, bytes] = {}
-        for names in group_near_spans(spans, _GAP_BYTES):
+        for names in group_near_spans(spans, _GAP_BYTES_MAX):
             start = spans[names[0]].start
             group = self._read(ByteSpan(start, max(spans[name].end for name in names)))
             data |= {

@@ -24,9 +24,9 @@ from stream_app.format.data_files.parquet_pages import PagedGroupReader
 from stream_app.format.file_parts import PartChoice, PartStats
 from stream_app.format.parquet.footer import read_end
 
-_READ_BUFFER_BYTES = 128 << 10
+_READ_BUFFER_SIZE = 128 << 10
 """Bytes of the read buffer of each column of an open file."""
-_DECODED_BATCHES = 4
+_DECODED_BATCH_COUNT = 4
 """Batches whose pages are decoded together, so that few pages are decoded twice."""
 
 
@@ -62,7 +62,7 @@ def numbered_batches(
             source,
             metadata=pq.read_metadata(pa.BufferReader(end)),
             pre_buffer=False,
-            buffer_size=_READ_BUFFER_BYTES,
+            buffer_size=_READ_BUFFER_SIZE,
             page_checksum_verification=True,
         ) as file:
             names = set(file.schema_arrow.names)
@@ -118,7 +118,7 @@ class _OpenFileReader:
             if rows.columns is None:
                 yield from self._whole_group(group) if rows.ranges else ()
                 continue
-            rows_max = _DECODED_BATCHES * self._rows_of_a_batch(group)
+            rows_max = _DECODED_BATCH_COUNT * self._rows_of_a_batch(group)
             for batch_start, batch in pages.batches(rows.ranges, rows.columns, rows_max):
                 piece_start = self._group_starts[group] + batch_start
                 for piece in batch_pieces(batch, self._batch_rows_max):

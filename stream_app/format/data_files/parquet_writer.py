@@ -26,7 +26,7 @@ _CODECS = {
     "lz4": "lz4",
     "snappy": "snappy",
 }
-_PAGE_BYTES = 1 << 20
+_PAGE_SIZE = 1 << 20
 
 
 def parquet_writer(
@@ -41,7 +41,7 @@ def parquet_writer(
         schema,
         version="2.6",
         data_page_version="1.0",
-        data_page_size=_PAGE_BYTES,
+        data_page_size=_PAGE_SIZE,
         compression=codec,
         compression_level=options[FILE_COMPRESSION_ZSTD_LEVEL] if codec == "zstd" else None,
         use_dictionary=_dictionary_columns(schema),

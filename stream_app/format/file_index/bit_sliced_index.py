@@ -32,7 +32,7 @@ _PART = struct.Struct(">bqq")
 _VERSION = 1
 _INT64_MIN = -(2**63)
 """The least int64, whose distance from zero does not fit into 64 bits."""
-_MIRRORED = {
+_MIRRORED_COMPARISONS = {
     IndexComparison.LESS: IndexComparison.GREATER,
     IndexComparison.AT_MOST: IndexComparison.AT_LEAST,
     IndexComparison.GREATER: IndexComparison.LESS,
@@ -111,7 +111,7 @@ class _BitSlicedReader:
 
     def _rows_compared(self, comparison: IndexComparison, value: int) -> BitMap:
         non_negative_rows = self._above.rows(comparison, value - self._least_above)
-        mirrored_comparison = _MIRRORED.get(comparison, comparison)
+        mirrored_comparison = _MIRRORED_COMPARISONS.get(comparison, comparison)
         return non_negative_rows | self._below.rows(mirrored_comparison, -value - self._least_below)
 
 

@@ -25,7 +25,7 @@ from stream_app.format.file_index.index_values import index_numbers
 from stream_app.format.file_index.xx_hash import XxHashes, xx_hashes
 from stream_app.model.schema.data_type import BINARY_ROOTS, STRING_ROOTS, DataType
 
-_ITEMS, _RATE = 1_000_000, 0.1
+_DEFAULT_ITEM_COUNT, _DEFAULT_RATE = 1_000_000, 0.1
 _INT_MAX = 2**31 - 1
 _LN2 = math.log(2)
 _BITS = (1 << np.arange(8)).astype(np.uint8)
@@ -50,7 +50,10 @@ class FilterSize:
         Raises:
             ValueError: a setting is not a number, or out of bounds.
         """
-        item_count, rate = int(settings.get("items", _ITEMS)), float(settings.get("fpp", _RATE))
+        item_count, rate = (
+            int(settings.get("items", _DEFAULT_ITEM_COUNT)),
+            float(settings.get("fpp", _DEFAULT_RATE)),
+        )
         if not (item_count > 0 and 0 < rate < 1):
             raise ValueError(
                 f"items = {item_count} is below 1, or fpp = {rate} not between 0 and 1"

@@ -36,14 +36,14 @@ _SLICES = struct.Struct(">ibbii")
 _EXTENT = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 _CHUNK_SIZE = "16 kb"
-_UNCHUNKED = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
+_UNCHUNKED_ROOTS = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
 _BITS_OF_NONE = 64
 """Slices of a file without a value, as Java counts the bits of -1."""
 
 
 class _RangeBitmapBuilder:
     def __init__(self, data_type: DataType, settings: Mapping[str, str]) -> None:
-        default = "0 b" if data_type.root in _UNCHUNKED else _CHUNK_SIZE
+        default = "0 b" if data_type.root in _UNCHUNKED_ROOTS else _CHUNK_SIZE
         self._data_type = data_type
         self._chunk_size = parse_memory_size(settings.get("chunk-size", default))
         self._chunks: list[pa.Array] = []

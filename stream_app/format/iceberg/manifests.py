@@ -37,7 +37,7 @@ from stream_app.model.schema.data_type import DataType, RowType
 
 _T = TypeVar("_T")
 _PUFFIN, _PARQUET = "puffin", "parquet"
-_POSITION_DELETES = 1
+_POSITION_DELETES_CONTENT = 1
 _STATUS_NAMES = {
     EntryStatus.ADDED: "added",
     EntryStatus.EXISTING: "existing",
@@ -173,7 +173,7 @@ def _entry_record(
         for name, data_type, value in zip(names, types, file.partition, strict=True)
     }
     data_file = {
-        "content": 0 if vector is None else _POSITION_DELETES,
+        "content": 0 if vector is None else _POSITION_DELETES_CONTENT,
         "file_path": file.path,
         "file_format": (_PARQUET if vector is None else _PUFFIN).upper(),
         "partition": partition,

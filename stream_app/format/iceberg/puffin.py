@@ -23,7 +23,7 @@ from stream_app.model.iceberg_metadata import IcebergFile
 _MAGIC = b"PFA1"
 SHIFT = len(_MAGIC) - len(FILE_HEADER)
 """The difference of a vector's offsets in the Puffin file and in the index file."""
-_SIZE_BYTES = 4
+_LENGTH_FIELD_SIZE = 4
 _POSITION_FIELD_ID = 2_147_483_645
 _UNKNOWN = -1
 """The value for an unknown snapshot or sequence number, which a vector inherits from its
@@ -44,7 +44,7 @@ def puffin_of(index_file: bytes, vectors: Sequence[IcebergFile]) -> bytes:
     for file in vectors:
         vector = file.vector
         assert vector is not None, file
-        if content[vector.offset + _SIZE_BYTES :][: len(MAGIC_64)] != MAGIC_64:
+        if content[vector.offset + _LENGTH_FIELD_SIZE :][: len(MAGIC_64)] != MAGIC_64:
             raise UnsupportedTableError(
                 f"the deletion vector of {vector.data_file} has 32 bits, and Iceberg's have 64",
                 fix="compact the table fully (stream-app compact --full)",

@@ -24,7 +24,7 @@ from stream_app.model.schema.iceberg_schema import MICROS_PRECISION_MAX
 FIRST_PARTITION_FIELD_ID = 1000
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
-_PACKED = {
+_PACKED_FORMATS = {
     TypeRoot.BOOLEAN: "<?",
     TypeRoot.TINYINT: "<i",
     TypeRoot.SMALLINT: "<i",
@@ -60,7 +60,7 @@ def single_value(value: Any, data_type: DataType) -> bytes:
         return bytes(value)
     if data_type.root is TypeRoot.DECIMAL:
         return unscaled_bytes(unscaled_decimal(value, data_type.scale))
-    return struct.pack(_PACKED[data_type.root], avro_value(value, data_type))
+    return struct.pack(_PACKED_FORMATS[data_type.root], avro_value(value, data_type))
 
 
 def has_single_value(data_type: DataType) -> bool:

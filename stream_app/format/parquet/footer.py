@@ -24,7 +24,7 @@ from stream_app.format.parquet.thrift_compact import (
 _MAGIC = b"PAR1"
 _TAIL = 8
 """The length of the footer in four bytes, and the magic."""
-_END_BYTES = 64 << 10
+_FIRST_READ_SIZE = 64 << 10
 """The bytes of the first read, which has the whole footer of most files."""
 _SCHEMA_FIELD = 2
 
@@ -42,7 +42,7 @@ def read_end(source: pa.NativeFile) -> bytes:
     A file that is not Parquet gives its last bytes.
     """
     size = source.size()
-    end = _read_range(source, max(0, size - _END_BYTES), size)
+    end = _read_range(source, max(0, size - _FIRST_READ_SIZE), size)
     length = _TAIL + int.from_bytes(end[-_TAIL:-4], "little")
     if len(end) < length <= size:
         end = _read_range(source, size - length, size - len(end)) + end

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TypeVar
 
 import pyarrow as pa
@@ -34,23 +35,71 @@ from stream_app.format.parquet.thrift_compact import (
 
 Name = TypeVar("Name", bound=Hashable)
 _MAGIC = b"PAR1"
-_SCHEMA, _ROW_COUNT, _GROUPS, _KEY_VALUES, _COLUMN_ORDERS = 2, 3, 4, 5, 7
-_ELEMENT_NAME, _CHILDREN = 4, 5
-_COLUMNS, _GROUP_BYTES, _GROUP_ROWS = 1, 2, 3
-_FILE_OFFSET, _METADATA = 2, 3
-_FILE_PATH, _CRYPTO, _ENCRYPTED = 1, 8, 9
-_VALUES, _DECODED_BYTES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 6, 7, 9, 11
-_KEPT_OF_CHUNK = (1, 2, 3, 4, _VALUES, _DECODED_BYTES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET, 13)
-"""The fields of a chunk's metadata that a file of chosen pages keeps.
-
-It omits the key-values, the statistics, the bloom filter and the sizes, which describe the whole
-chunk.
-"""
 _INDEX_FIELDS = {"offset": (4, 5), "column": (6, 7)}
-_PAGE_KIND, _PAGE_BYTES = 1, 3
 _HEADER_OF_KIND = {0: 5, 3: 8}
 """Kind of data page, of version 1 and 2 → the field with its header."""
-_PAGE_VALUES = 1
+_VALUE_COUNT_FIELD = 1
+
+
+class _FooterField(IntEnum):
+    """Fields of ``FileMetaData``."""
+
+    SCHEMA = 2
+    ROW_COUNT = 3
+    ROW_GROUPS = 4
+    KEY_VALUES = 5
+    COLUMN_ORDERS = 7
+
+
+class _ElementField(IntEnum):
+    """Fields of ``SchemaElement``."""
+
+    NAME = 4
+    CHILD_COUNT = 5
+
+
+class _GroupField(IntEnum):
+    """Fields of ``RowGroup``."""
+
+    CHUNKS = 1
+    SIZE = 2
+    ROW_COUNT = 3
+
+
+class _ChunkField(IntEnum):
+    """Fields of ``ColumnChunk``."""
+
+    FILE_PATH = 1
+    FILE_OFFSET = 2
+    METADATA = 3
+    CRYPTO = 8
+    ENCRYPTED_METADATA = 9
+
+
+class _MetadataField(IntEnum):
+    """The fields of ``ColumnMetaData`` that a file of chosen pages keeps.
+
+    It omits the key-values, the statistics, the bloom filter and the sizes, which describe the
+    whole chunk.
+    """
+
+    TYPE = 1
+    ENCODINGS = 2
+    PATH = 3
+    CODEC = 4
+    VALUE_COUNT = 5
+    DECODED_SIZE = 6
+    SIZE = 7
+    DATA_OFFSET = 9
+    DICTIONARY_OFFSET = 11
+    ENCODING_STATS = 13
+
+
+class _PageField(IntEnum):
+    """Fields of ``PageHeader``."""
+
+    KIND = 1
+    SIZE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +134,25 @@ class ColumnChunk:
     @property
     def is_plain(self) -> bool:
         """Whether the chunk is in this file and unencrypted."""
-        return not self.fields.keys() & {_FILE_PATH, _CRYPTO, _ENCRYPTED}
+        return not self.fields.keys() & {
+            _ChunkField.FILE_PATH,
+            _ChunkField.CRYPTO,
+            _ChunkField.ENCRYPTED_METADATA,
+        }
 
     @property
     def decoded_size(self) -> int:
         """The uncompressed size of its pages."""
-        return decode_integer(self.metadata[_DECODED_BYTES])
+        return decode_integer(self.metadata[_MetadataField.DECODED_SIZE])
 
     @property
     def span(self) -> ByteSpan:
         """The bytes of its pages, including the dictionary page."""
-        start = decode_integer(self.metadata[_DATA_OFFSET])
-        if _DICTIONARY_OFFSET in self.metadata:
-            dictionary_start = decode_integer(self.metadata[_DICTIONARY_OFFSET])
+        start = decode_integer(self.metadata[_MetadataField.DATA_OFFSET])
+        if _MetadataField.DICTIONARY_OFFSET in self.metadata:
+            dictionary_start = decode_integer(self.metadata[_MetadataField.DICTIONARY_OFFSET])
             start = dictionary_start if 0 < dictionary_start < start else start
-        return ByteSpan(start, start + decode_integer(self.metadata[_BYTES]))
+        return ByteSpan(start, start + decode_integer(self.metadata[_MetadataField.SIZE]))
 
     def index(self, kind: str) -> ByteSpan | None:
         """Return the bytes of its offset index or column index; None without one."""
@@ -146,10 +199,10 @@ class ChosenPages:
             try:
                 header, end = raw_struct_and_end(data, 0)
                 kind_header = raw_struct(
-                    header[_HEADER_OF_KIND[decode_integer(header[_PAGE_KIND])]].data
+                    header[_HEADER_OF_KIND[decode_integer(header[_PageField.KIND])]].data
                 )
-                values = decode_integer(kind_header[_PAGE_VALUES])
-                size = end + decode_integer(header[_PAGE_BYTES])
+                values = decode_integer(kind_header[_VALUE_COUNT_FIELD])
+                size = end + decode_integer(header[_PageField.SIZE])
             except (ValueError, IndexError, KeyError):
                 return "a page has no header of a data page"
             if (values, size) != (row_count, len(data)):
@@ -169,16 +222,20 @@ class ParsedFooter:
 
     def __init__(self, footer: bytes) -> None:
         self._fields = raw_struct(footer)
-        root, *elements = list_members(self._fields[_SCHEMA])
+        root, *elements = list_members(self._fields[_FooterField.SCHEMA])
         self._root = raw_struct(root)
-        self._groups = list_members(self._fields[_GROUPS])
+        self._groups = list_members(self._fields[_FooterField.ROW_GROUPS])
         self._elements: dict[str, bytes] = {}
         depths: list[int] = []
         for element in elements:
             fields = raw_struct(element)
-            children = decode_integer(fields[_CHILDREN]) if _CHILDREN in fields else 0
+            children = (
+                decode_integer(fields[_ElementField.CHILD_COUNT])
+                if _ElementField.CHILD_COUNT in fields
+                else 0
+            )
             if not depths:
-                self._elements[fields[_ELEMENT_NAME].data[1:].decode()] = element
+                self._elements[fields[_ElementField.NAME].data[1:].decode()] = element
             else:
                 depths[-1] -= 1
             depths.append(children)
@@ -188,14 +245,17 @@ class ParsedFooter:
     @property
     def orders_columns(self) -> bool:
         """Whether bounds are in the order that the types define."""
-        return _COLUMN_ORDERS in self._fields
+        return _FooterField.COLUMN_ORDERS in self._fields
 
     def chunks(self, group: int) -> list[ColumnChunk]:
         """Return the column chunks of a row group."""
         chunks = [
-            raw_struct(data) for data in list_members(raw_struct(self._groups[group])[_COLUMNS])
+            raw_struct(data)
+            for data in list_members(raw_struct(self._groups[group])[_GroupField.CHUNKS])
         ]
-        return [ColumnChunk(fields, raw_struct(fields[_METADATA].data)) for fields in chunks]
+        return [
+            ColumnChunk(fields, raw_struct(fields[_ChunkField.METADATA].data)) for fields in chunks
+        ]
 
     def open_pages(self, columns: Mapping[str, ChosenPages]) -> pq.ParquetFile:
         """Open a file of a row group's pages, of which the caller reads each column separately."""
@@ -208,19 +268,19 @@ class ParsedFooter:
             file_parts += chunk_parts
             position += sum(map(len, chunk_parts))
         row_count = max(pages.row_count for pages in columns.values())
-        group = {
-            _COLUMNS: list_of_structs(chunks),
-            _GROUP_BYTES: integer_value(position),
-            _GROUP_ROWS: integer_value(row_count),
+        group: dict[int, RawValue] = {
+            _GroupField.CHUNKS: list_of_structs(chunks),
+            _GroupField.SIZE: integer_value(position),
+            _GroupField.ROW_COUNT: integer_value(row_count),
         }
-        root = self._root | {_CHILDREN: _count(len(columns))}
+        root = self._root | {_ElementField.CHILD_COUNT: _count(len(columns))}
         elements = [struct_bytes(root), *(self._elements[name] for name in columns)]
         fields = self._fields | {
-            _SCHEMA: list_of_structs(elements),
-            _ROW_COUNT: integer_value(row_count),
-            _GROUPS: list_of_structs([struct_bytes(group)]),
+            _FooterField.SCHEMA: list_of_structs(elements),
+            _FooterField.ROW_COUNT: integer_value(row_count),
+            _FooterField.ROW_GROUPS: list_of_structs([struct_bytes(group)]),
         }
-        for footer_field in (_KEY_VALUES, _COLUMN_ORDERS):
+        for footer_field in (_FooterField.KEY_VALUES, _FooterField.COLUMN_ORDERS):
             fields.pop(footer_field, None)
         footer = struct_bytes(fields)
         file_parts += (footer, len(footer).to_bytes(4, "little"), _MAGIC)
@@ -231,21 +291,20 @@ class ParsedFooter:
 
 def _chunk_description(pages: ChosenPages, span: ByteSpan) -> bytes:
     """Return the description of a chunk with fewer pages at another position."""
-    metadata = {
-        field: value for field, value in pages.chunk.metadata.items() if field in _KEPT_OF_CHUNK
-    }
-    has_dictionary = _DICTIONARY_OFFSET in metadata and bool(pages.dictionary)
-    metadata.pop(_DICTIONARY_OFFSET, None)
-    metadata[_VALUES] = integer_value(pages.row_count)
-    metadata[_BYTES] = integer_value(span.end - span.start)
-    metadata[_DATA_OFFSET] = integer_value(span.start)
+    kept_fields = pages.chunk.metadata.keys() & {*_MetadataField}
+    metadata = {field: pages.chunk.metadata[field] for field in kept_fields}
+    has_dictionary = _MetadataField.DICTIONARY_OFFSET in metadata and bool(pages.dictionary)
+    metadata.pop(_MetadataField.DICTIONARY_OFFSET, None)
+    metadata[_MetadataField.VALUE_COUNT] = integer_value(pages.row_count)
+    metadata[_MetadataField.SIZE] = integer_value(span.end - span.start)
+    metadata[_MetadataField.DATA_OFFSET] = integer_value(span.start)
     if has_dictionary:
-        metadata[_DATA_OFFSET] = integer_value(span.start + len(pages.dictionary))
-        metadata[_DICTIONARY_OFFSET] = integer_value(span.start)
-    fields = {
-        _FILE_OFFSET: integer_value(span.end),
-        _METADATA: RawValue(
-            pages.chunk.fields[_METADATA].type_code, struct_bytes(_sort_fields(metadata))
+        metadata[_MetadataField.DATA_OFFSET] = integer_value(span.start + len(pages.dictionary))
+        metadata[_MetadataField.DICTIONARY_OFFSET] = integer_value(span.start)
+    fields: dict[int, RawValue] = {
+        _ChunkField.FILE_OFFSET: integer_value(span.end),
+        _ChunkField.METADATA: RawValue(
+            pages.chunk.fields[_ChunkField.METADATA].type_code, struct_bytes(_sort_fields(metadata))
         ),
     }
     return struct_bytes(fields)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from itertools import chain
 from typing import Any
 
@@ -32,10 +33,26 @@ from stream_app.format.parquet.thrift_compact import (
 )
 from stream_app.model.schema.data_type import DataType
 
-_LOCATIONS = 1
-_OFFSET, _SIZE, _FIRST_ROW = 1, 2, 3
-_NULL_PAGES, _MINIMA, _MAXIMA, _ORDER, _NULL_COUNTS = 1, 2, 3, 4, 5
-_ASCENDING = 1
+_LOCATIONS_FIELD = 1
+_ASCENDING_ORDER = 1
+
+
+class _LocationField(IntEnum):
+    """Fields of ``PageLocation``."""
+
+    BYTE_OFFSET = 1
+    SIZE = 2
+    FIRST_ROW = 3
+
+
+class _ColumnIndexField(IntEnum):
+    """Fields of ``ColumnIndex``."""
+
+    NULL_PAGES = 1
+    MINIMA = 2
+    MAXIMA = 3
+    ORDER = 4
+    NULL_COUNTS = 5
 
 
 def _unpacker(layout: str) -> Callable[[bytes], Any]:
@@ -43,7 +60,7 @@ def _unpacker(layout: str) -> Callable[[bytes], Any]:
     return lambda data: unpack(data)[0]
 
 
-_DECODED: Mapping[str, Callable[[bytes], Any]] = {
+_DECODERS: Mapping[str, Callable[[bytes], Any]] = {
     "BOOLEAN": lambda data: data == b"\1",
     "INT32": _unpacker("<i"),
     "INT64": _unpacker("<q"),
@@ -86,10 +103,10 @@ def decode_pages(data: bytes, row_count: int, chunk_start: int, chunk_end: int) 
     Raises:
         ValueError, IndexError, KeyError: the index contradicts the arguments.
     """
-    locations = [raw_struct(member) for member in list_members(raw_struct(data)[_LOCATIONS])]
+    locations = [raw_struct(member) for member in list_members(raw_struct(data)[_LOCATIONS_FIELD])]
     offsets, sizes, starts = (
         np.array([decode_integer(location[field]) for location in locations], np.int64)
-        for field in (_OFFSET, _SIZE, _FIRST_ROW)
+        for field in _LocationField
     )
     if not locations or starts[0] != 0 or not chunk_start <= offsets[0]:
         raise ValueError("pages do not begin with their chunk")
@@ -114,10 +131,13 @@ def decode_stats(
     """
     fields = raw_struct(data)
     rows = pages.row_counts.tolist()
-    are_null_pages = decode_booleans(fields[_NULL_PAGES])
-    nulls = _null_counts(fields.get(_NULL_COUNTS), rows, chunk)
-    decode = _DECODED[physical_type]
-    lows, highs = binaries(fields[_MINIMA]), binaries(fields[_MAXIMA])
+    are_null_pages = decode_booleans(fields[_ColumnIndexField.NULL_PAGES])
+    nulls = _null_counts(fields.get(_ColumnIndexField.NULL_COUNTS), rows, chunk)
+    decode = _DECODERS[physical_type]
+    lows, highs = (
+        binaries(fields[_ColumnIndexField.MINIMA]),
+        binaries(fields[_ColumnIndexField.MAXIMA]),
+    )
     stats = []
     for is_null_page, low, high, null_count, row_count in zip(
         are_null_pages, lows, highs, nulls, rows, strict=True
@@ -129,7 +149,7 @@ def decode_stats(
             continue
         bounds = bounds_of_footer(decode(low), decode(high), data_type)
         stats.append(ColumnStats(*bounds, null_count))
-    if decode_integer(fields[_ORDER]) == _ASCENDING:
+    if decode_integer(fields[_ColumnIndexField.ORDER]) == _ASCENDING_ORDER:
         return _widen_bounds(stats, chunk)
     return stats
 

@@ -18,7 +18,7 @@ from stream_app.format.row_hash.row_hashes import row_hashes
 from stream_app.format.row_hash.row_texts import PlacedColumn, row_texts
 from stream_app.model.checksum.row_sum import RowSum
 
-GROUPS = 4096
+GROUP_COUNT = 4096
 _SHIFT = np.uint64(64 - 12)
 
 HashedRows = Counter[tuple[bytes, int, int]]
@@ -35,13 +35,13 @@ class GroupSums:
     _sums: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        self._row_counts = np.zeros(GROUPS, np.int64)
-        self._sums = np.zeros((2, GROUPS), np.uint64)
+        self._row_counts = np.zeros(GROUP_COUNT, np.int64)
+        self._sums = np.zeros((2, GROUP_COUNT), np.uint64)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Add rows."""
         groups = groups_of(rows, self.keys)
-        self._row_counts += np.bincount(groups, minlength=GROUPS)
+        self._row_counts += np.bincount(groups, minlength=GROUP_COUNT)
         for sums, hashes in zip(self._sums, row_hashes(rows, self.columns), strict=True):
             np.add.at(sums, groups, hashes)
 

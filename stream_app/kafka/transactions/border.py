@@ -13,13 +13,13 @@ from enum import StrEnum
 import numpy as np
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.cdc.transactions import NO_POSITION, POSITION_NUMBERS, LogPositions
+from stream_app.cdc.transactions import NO_POSITION, POSITION_LENGTH, LogPositions
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.database_snapshot import SourcePosition
 
 LogPosition = tuple[int, ...]
 """A position in a source's log; a change's position ends with its order in the transaction."""
-BEFORE_ALL: LogPosition = (NO_POSITION,) * (POSITION_NUMBERS + 1)
+BEFORE_ALL: LogPosition = (NO_POSITION,) * (POSITION_LENGTH + 1)
 LAST_OF_ALL = np.iinfo(np.int64).max
 """An order after every change of a transaction."""
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s
-from stream_app.cdc.transactions import POSITION_NUMBERS, MessageKind, MessageTransactions
+from stream_app.cdc.transactions import POSITION_LENGTH, MessageKind, MessageTransactions
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, PartitionOffsets
 from stream_app.kafka.transactions.border import (
     BEFORE_ALL,
@@ -26,7 +26,7 @@ from stream_app.kafka.transactions.border import (
 
 PendingRows = npt.NDArray[Any]
 """A structured array of `PENDING_MESSAGE`, `END_MARKER` or `COUNT`."""
-_POSITION = ("position", np.int64, (POSITION_NUMBERS,))
+_POSITION = ("position", np.int64, (POSITION_LENGTH,))
 PENDING_MESSAGE = np.dtype(
     [(name, np.int64) for name in ("partition", "offset", "transaction", "table", "order")]
     + [_POSITION, ("kind", np.int8), ("is_new", np.bool_)]

@@ -26,14 +26,16 @@ from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE_COLUMN, NAME_SEPARATOR, UNCHANGED
 
-PART_BYTES = 32 << 20
+PART_SIZE = 32 << 20
 """Approximate Arrow memory of a part of restored rows."""
-FIRST_ROWS = 1024
+FIRST_PART_ROW_COUNT = 1024
 """Rows of the first part, whose size is unknown."""
 _ROWS_MIN, _ROWS_MAX = 64, 65_536
 REASON = "reason"
 """The column with the reason of a refused row, a STRING after `MESSAGE_COLUMN`."""
-_NO_ROW, _DELETED, _NULL = "its row is not in the table", "its row was deleted", "is null there"
+_NO_ROW_REASON = "its row is not in the table"
+_DELETED_REASON = "its row was deleted"
+_NULL_REASON = "is null there"
 
 RowFinder = Callable[[pa.RecordBatch, Sequence[str]], RowsOfKeys]
 """Finds the table's rows of distinct keys, with some columns; see `KeyLookup.rows`."""
@@ -89,7 +91,7 @@ def restored_windows(
         return
     ends = np.flatnonzero(is_last) + 1
     start = 0
-    part_row_count = FIRST_ROWS
+    part_row_count = FIRST_PART_ROW_COUNT
     while start < rows.num_rows:
         end = int(ends[np.searchsorted(ends, min(start + part_row_count, rows.num_rows))])
         part = MergeWindow(rows.slice(start, end - start), None, is_last[start:end])
@@ -98,7 +100,7 @@ def restored_windows(
         row_size = restored_window.window.batch.nbytes / max(
             1, restored_window.window.batch.num_rows
         )
-        part_row_count = int(min(max(PART_BYTES / max(row_size, 1), _ROWS_MIN), _ROWS_MAX))
+        part_row_count = int(min(max(PART_SIZE / max(row_size, 1), _ROWS_MIN), _ROWS_MAX))
         start = end
 
 
@@ -238,7 +240,11 @@ class _OmittedColumn:
         # An omitted value is never null at the source, so a null means that the table lacks it.
         is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.row_indices]
         reasons: dict[int, str] = {}
-        for mask, cause in ((has_no_row, _NO_ROW), (self.is_deleted, _DELETED), (is_null, _NULL)):
+        for mask, cause in (
+            (has_no_row, _NO_ROW_REASON),
+            (self.is_deleted, _DELETED_REASON),
+            (is_null, _NULL_REASON),
+        ):
             for row_index in self.row_indices[
                 mask
             ].tolist():  # few rows, because such records are bad
@@ -247,7 +253,7 @@ class _OmittedColumn:
 
 
 def _unchanged_reason(name: str, cause: str) -> str:
-    clause = f"the table's value {cause}" if cause is _NULL else cause
+    clause = f"the table's value {cause}" if cause is _NULL_REASON else cause
     return f"column {name!r} is unchanged and its value was not sent, and {clause}"
 
 

@@ -53,7 +53,7 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.history_columns import HistoryColumns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
-PART_ROWS = 65_536
+PART_ROW_COUNT = 65_536
 """Changes that are looked up together; a key is never cut."""
 _VERSION_NUMBER, _END_NUMBER = -(1 << 60), -(1 << 61)
 """The sequence numbers of the table's versions, and of their ends.
@@ -113,7 +113,7 @@ def history_windows(
         ends = np.flatnonzero(is_last_of_key(changes, None, rule.source_layout)) + 1
         start = 0
         while start < changes.num_rows:
-            end = int(ends[np.searchsorted(ends, min(start + PART_ROWS, changes.num_rows))])
+            end = int(ends[np.searchsorted(ends, min(start + PART_ROW_COUNT, changes.num_rows))])
             yield written_versions(changes.slice(start, end - start), rule, find, hidden_changes)
             start = end
 

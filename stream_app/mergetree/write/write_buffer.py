@@ -31,7 +31,7 @@ from stream_app.mergetree.spilled_runs import SpilledRuns, cut_between_keys
 from stream_app.mergetree.write.fill_unchanged import omits_values, with_further_columns
 
 CHUNKS_PER_BUFFER = 10
-CHUNKS_HELD_MAX = 7
+BUFFERED_CHUNKS_MAX = 7
 PIECES_PER_BUFFER = 128
 
 
@@ -126,7 +126,9 @@ class SortBufferWriteBuffer:
     def is_full(self) -> bool:
         """Whether the buffer must be flushed before the next `put`."""
         buffered_size = self._gathered_size + self._chunks_size
-        return buffered_size >= CHUNKS_HELD_MAX * self._chunk_bytes_max and not self._may_spill()
+        return (
+            buffered_size >= BUFFERED_CHUNKS_MAX * self._chunk_bytes_max and not self._may_spill()
+        )
 
     @property
     def spilled_size(self) -> int:
@@ -171,7 +173,7 @@ class SortBufferWriteBuffer:
             self._gathered_batches, self._gathered_size = [chunk], chunk.nbytes
             return
         self._keep_chunk(chunk)
-        if self._chunks_size >= CHUNKS_HELD_MAX * self._chunk_bytes_max and self._may_spill():
+        if self._chunks_size >= BUFFERED_CHUNKS_MAX * self._chunk_bytes_max and self._may_spill():
             self._spilled_runs.add(self._chunk_runs())
 
     def _take_gathered(self) -> pa.RecordBatch:

@@ -96,14 +96,16 @@ _ANY = ValueRule("any", lambda _: True)
 _NOT_MAIN = ValueRule("other than main", lambda value: value != "main")
 _ABSOLUTE = ValueRule("begins with a slash", lambda value: value.startswith("/"))
 _OTHER_STARTS = ("from-creation-timestamp", "from-file-creation-time", "incremental")
-_POSTPONED = "its readers also see rows that wait for a bucket, which stream_app leaves out"
+_SHOWS_POSTPONED_ROWS = (
+    "its readers also see rows that wait for a bucket, which stream_app leaves out"
+)
 _PART = "Paimon's readers see other rows than the latest version's"
 _OWN_FILES = "its vectors are in files of their own"
-_DESCRIBED = "its readers get the places of BLOBs instead of the bytes"
-_ELSEWHERE = "its BLOBs are outside of the table"
-_SORTED = "its files are sorted by other columns than stream_app sorts by"
+_SHOWS_BLOB_DESCRIPTORS = "its readers get the places of BLOBs instead of the bytes"
+_BLOBS_ELSEWHERE = "its BLOBs are outside of the table"
+_SORTS_BY_OTHER_COLUMNS = "its files are sorted by other columns than stream_app sorts by"
 _MAPS = "its maps are stored in columns of their own"
-_NESTED = "stream_app merges rows of nested columns without this rule"
+_IGNORES_NESTED_RULE = "stream_app merges rows of nested columns without this rule"
 _STALE_INDEX = "a compaction would leave the key index stale"
 _NOBODY_CALLS = "stream_app calls nothing after its commits"
 _NO_TAG_CALLS = "stream_app calls nothing after a tag"
@@ -117,13 +119,13 @@ _ICEBERG_CLIENTS = ValueRule(
 
 REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, is_removable=True),
-    OptionRefusal("blob-as-descriptor", _TRUE, _ROWS, _DESCRIBED),
-    OptionRefusal("blob-descriptor-field", _SET, _ROWS, _ELSEWHERE),
-    OptionRefusal("blob-external-storage-field", _SET, _ROWS | {Purpose.FIND}, _ELSEWHERE),
+    OptionRefusal("blob-as-descriptor", _TRUE, _ROWS, _SHOWS_BLOB_DESCRIPTORS),
+    OptionRefusal("blob-descriptor-field", _SET, _ROWS, _BLOBS_ELSEWHERE),
+    OptionRefusal("blob-external-storage-field", _SET, _ROWS | {Purpose.FIND}, _BLOBS_ELSEWHERE),
     OptionRefusal("blob-view-field", _SET, _ROWS, "its BLOBs are those of another table"),
     OptionRefusal("branch", _NOT_MAIN, _ROWS | {Purpose.FIND}),
     OptionRefusal("chain-table.enabled", _TRUE, _ROWS, "its rows are those of two branches"),
-    OptionRefusal("clustering.incremental", _TRUE, _WRITE, _SORTED),
+    OptionRefusal("clustering.incremental", _TRUE, _WRITE, _SORTS_BY_OTHER_COLUMNS),
     OptionRefusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, is_removable=True),
     OptionRefusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, is_removable=True),
     OptionRefusal("data-evolution.enabled", _TRUE, _WRITE, "a row is in several files"),
@@ -134,8 +136,8 @@ REFUSALS: tuple[OptionRefusal, ...] = (
         frozenset({Purpose.FIND}),
     ),
     OptionRefusal("fields.*.map.storage-layout", _other_than("default"), _ROWS, _MAPS),
-    OptionRefusal("fields.*.nested-key-null-strategy", _SET, _ROWS, _NESTED),
-    OptionRefusal("fields.*.nested-sequence-field", _SET, _ROWS, _NESTED),
+    OptionRefusal("fields.*.nested-key-null-strategy", _SET, _ROWS, _IGNORES_NESTED_RULE),
+    OptionRefusal("fields.*.nested-sequence-field", _SET, _ROWS, _IGNORES_NESTED_RULE),
     OptionRefusal("file.compression.per.level.", _SET, _WRITE),
     OptionRefusal("file.format.per.level.", _SET, _WRITE),
     OptionRefusal("incremental-between", _ANY, _READ, _PART, is_removable=True),
@@ -159,11 +161,11 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, is_removable=True),
     OptionRefusal("pk-bitmap.index.columns", _SET, _WRITE, _STALE_INDEX),
     OptionRefusal("pk-btree.index.columns", _SET, _WRITE, _STALE_INDEX),
-    OptionRefusal("pk-clustering-override", _TRUE, _ROWS, _SORTED),
+    OptionRefusal("pk-clustering-override", _TRUE, _ROWS, _SORTS_BY_OTHER_COLUMNS),
     OptionRefusal("pk-full-text.index.columns", _SET, _WRITE, _STALE_INDEX),
     OptionRefusal("pk-multivalue.index.columns", _SET, _WRITE, _STALE_INDEX),
     OptionRefusal("pk-vector.index.columns", _SET, _WRITE, _STALE_INDEX),
-    OptionRefusal("postpone.merge-on-read", _TRUE, _ROWS, _POSTPONED),
+    OptionRefusal("postpone.merge-on-read", _TRUE, _ROWS, _SHOWS_POSTPONED_ROWS),
     OptionRefusal("query-auth.enabled", _TRUE, _READ, "its catalog says which rows one may read"),
     OptionRefusal("row-tracking.enabled", _TRUE, _WRITE, "stream_app numbers no rows"),
     OptionRefusal("scan.bucket", _ANY, _READ, _PART, is_removable=True),

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FAIR_BYTES = 1 << 30
+FAIR_SIZE = 1 << 30
 """The bytes of a bucket of suitable size."""
-_BYTES_MIN = FAIR_BYTES // 8
-_BYTES_MAX = 2 * FAIR_BYTES
+_FAIR_SIZE_MIN = FAIR_SIZE // 8
+_FAIR_SIZE_MAX = 2 * FAIR_SIZE
 _TARGET_MIN = 1000
 
 
@@ -74,15 +74,15 @@ def bucket_advice(
     total_size = sum(size.byte_count for size in sizes)
     mean_size = total_size // len(sizes)
     partition_buckets_max = max(map(len, partitions.values()))
-    is_large = max(size.byte_count for size in sizes) > _BYTES_MAX
-    if not is_large and (partition_buckets_max == 1 or mean_size >= _BYTES_MIN):
+    is_large = max(size.byte_count for size in sizes) > _FAIR_SIZE_MAX
+    if not is_large and (partition_buckets_max == 1 or mean_size >= _FAIR_SIZE_MIN):
         return None
     if bucket_count > 0:
         partition_bytes_max = max(
             sum(size.byte_count for size in partition) for partition in partitions.values()
         )
         option = "bucket"
-        new_value = max(1, -(-partition_bytes_max // FAIR_BYTES))
+        new_value = max(1, -(-partition_bytes_max // FAIR_SIZE))
         current_value = bucket_count
     elif not is_large and partition_buckets_max <= width:
         option = "dynamic-bucket.initial-buckets"
@@ -92,7 +92,7 @@ def bucket_advice(
         row_count = max(sum(size.row_count for size in sizes), 1)
         option = "dynamic-bucket.target-row-num"
         current_value = target_row_count
-        new_value = max(_two_digits(FAIR_BYTES * row_count // max(total_size, 1)), _TARGET_MIN)
+        new_value = max(_two_digits(FAIR_SIZE * row_count // max(total_size, 1)), _TARGET_MIN)
     # More buckets, or fewer keys per bucket, make buckets smaller, but do not remove a skew.
     shrinks = new_value > current_value if option == "bucket" else new_value < current_value
     grows = (

@@ -20,13 +20,13 @@ from stream_app.model.files.data_file_meta import KeyOrder
 from stream_app.model.files.manifest_entry import FileIdentity, FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
 
-_UNCOUNTED = (NOT_FIXED, 0)
+_UNCOUNTED_BUCKETS = (NOT_FIXED, 0)
 """Values of `total_buckets` that count no buckets, so that they fit every number."""
 _TWO_COMPACTORS = (
     "two jobs compact this table: set 'write-only' = 'true' for all of them but one; this job "
     "plans its dropped compactions again"
 )
-_RESCALED = "write the rows again: a running job does so by itself"
+_RESCALED_REMEDY = "write the rows again: a running job does so by itself"
 
 
 class ConflictKind(enum.Enum):
@@ -92,7 +92,7 @@ def _bucket_count_conflicts(
         if change.kind is FileKind.DELETE:
             continue
         live_entry = entry_of_partition.setdefault(change.partition, change)
-        if live_entry.total_buckets not in (change.total_buckets, *_UNCOUNTED):
+        if live_entry.total_buckets not in (change.total_buckets, *_UNCOUNTED_BUCKETS):
             problem = (
                 f"the partition has {live_entry.total_buckets} buckets, not {change.total_buckets}"
             )
@@ -242,7 +242,7 @@ def cause_and_fix(conflict: Conflict, deltas: Iterable[SnapshotDelta]) -> tuple[
                 key=lambda delta: delta.snapshot_id,
                 default=None,
             )
-            return f"{conflict.problem}{_cause_text(cause, 'since')}", _RESCALED
+            return f"{conflict.problem}{_cause_text(cause, 'since')}", _RESCALED_REMEDY
         case ConflictKind.LOOKED_UP:
             return conflict.problem, "nothing: the bucket is compacted again as it is now"
         case ConflictKind.KEY_RANGES | ConflictKind.FILE_THERE:

@@ -19,7 +19,7 @@ from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 KEPT_DAYS = 30
 """Days for which a job's newest epoch is recorded: nearly every topic drops messages earlier."""
 KEPT_MS = KEPT_DAYS * 86_400_000
-JOBS_KEPT = 16
+KEPT_JOBS_MIN = 16
 """Jobs whose epochs are recorded at any age: a fast clock makes all epochs look old."""
 JOBS_MAX = 100
 """Maximum number of recorded jobs: a new checkpoint each hour must not make snapshots grow."""
@@ -68,11 +68,13 @@ def epoch_of_user(commit_user: str, recordings: Iterable[RecordingSnapshot]) -> 
 def carried_epochs(epochs: Mapping[str, JobEpoch], now_ms: int) -> dict[str, JobEpoch]:
     """Return the epochs that the next snapshot copies, newest first.
 
-    These are the newest `JOBS_KEPT` of any age, and further young ones up to a limit.
+    These are the newest `KEPT_JOBS_MIN` of any age, and further young ones up to a limit.
     """
     newest_items = sorted(epochs.items(), key=lambda item: item[1].time_ms, reverse=True)
-    young_items = [item for item in newest_items[JOBS_KEPT:JOBS_MAX] if _is_young(item[1], now_ms)]
-    return dict(newest_items[:JOBS_KEPT] + young_items)
+    young_items = [
+        item for item in newest_items[KEPT_JOBS_MIN:JOBS_MAX] if _is_young(item[1], now_ms)
+    ]
+    return dict(newest_items[:KEPT_JOBS_MIN] + young_items)
 
 
 def earliest_needed_snapshot_id(recordings: Iterable[RecordingSnapshot], now_ms: int) -> int | None:

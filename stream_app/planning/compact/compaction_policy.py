@@ -18,14 +18,14 @@ from stream_app.planning.compact.policy_simulation import SimulatedCost, simulat
 
 TRIGGERS = (5, 8, 12)
 """Sorted runs that begin a compaction; the maximum that freshness allows is tried too."""
-_FEW_FLUSHES = 512
+_MANY_FLUSHES_MIN = 512
 """The number of flushes from which on only the choice with the most runs can be cheap."""
 SIZE_RATIOS = (1, 100, 300, 1000)
 """Ratios that are tried beside `UniversalCompaction.fits_levels`, which needs none."""
 AMPLIFICATIONS = (50, 200)
-SPARE_RUNS = 3
+SPARE_RUN_COUNT = 3
 """Flushes that may come during a compaction: as between the triggers of Paimon's defaults."""
-FRESHNESS_MIN = 2 + SPARE_RUNS
+FRESHNESS_MIN = 2 + SPARE_RUN_COUNT
 FLUSHES_MIN, FLUSHES_MAX = 1 << 4, 1 << 15
 _TOLERANCE = 1.1
 """The factor within which the writes of two choices count as equal. Then the choice with fewer runs
@@ -202,8 +202,8 @@ def candidate_rules(
     table_rules: UniversalCompaction, fixed_rules: FixedRules, stop_trigger: int, flush_count: int
 ) -> list[UniversalCompaction]:
     """Return the candidates for rules; for arguments see `choose_rules`."""
-    trigger_max = max(2, stop_trigger - SPARE_RUNS)
-    lower_triggers = TRIGGERS if flush_count < _FEW_FLUSHES else ()
+    trigger_max = max(2, stop_trigger - SPARE_RUN_COUNT)
+    lower_triggers = TRIGGERS if flush_count < _MANY_FLUSHES_MIN else ()
     triggers = {trigger for trigger in lower_triggers if trigger < trigger_max} | {trigger_max}
     sized_rules = (
         [table_rules]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from stream_app.mergetree.compact.universal_compaction import RunSize, UniversalCompaction
 
-_UNITS = 1000
+_FLUSH_SIZE = 1000
 """The units in which a flush is counted, because the rules compare integers."""
 _PICKS_MAX = 1 << 14
 """Maximum number of picks in one simulation, which take some 60 ms of processor time."""
@@ -62,7 +62,7 @@ def simulate(
             `_PICKS_MAX` picks.
         has_updates: whether flushes have existing keys; else new keys.
     """
-    bucket_size = flush_count * _UNITS
+    bucket_size = flush_count * _FLUSH_SIZE
     run_sizes = [RunSize(num_levels - 1, bucket_size)]
     written_size = run_sum = simulated_count = pick_count = 0
     for _ in range(_PICKS_MAX):
@@ -72,7 +72,7 @@ def simulate(
         new_count = max(1, rules.run_count_trigger - len(run_sizes))
         run_sum += new_count * len(run_sizes) + new_count * (new_count + 1) // 2
         simulated_count += new_count
-        run_sizes[:0] = [RunSize(0, _UNITS)] * new_count
+        run_sizes[:0] = [RunSize(0, _FLUSH_SIZE)] * new_count
         picked_runs = rules.pick_runs(num_levels, run_sizes, rules.size_ratio)
         if picked_runs is None:
             continue
@@ -88,7 +88,7 @@ def simulate(
         pick_count += 1
         run_sizes[: picked_runs.count] = [RunSize(picked_runs.output_level, output_size)]
     return SimulatedCost(
-        1 + written_size / (simulated_count * _UNITS),
+        1 + written_size / (simulated_count * _FLUSH_SIZE),
         run_sum / simulated_count,
         pick_count / simulated_count,
     )

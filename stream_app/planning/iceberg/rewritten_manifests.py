@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from stream_app.model.iceberg_metadata import EntryStatus, IcebergEntry, IcebergManifest
 
 _ENTRIES_MIN, _ENTRIES_MAX = 100, 10_000
-_FULL_MANIFESTS = 100
+_FULL_MANIFEST_COUNT = 100
 
 
 def full_manifest_entry_count(live_file_count: int) -> int:
     """Return the entries of a full manifest in a table with this number of live files."""
-    return min(max(_ENTRIES_MIN, live_file_count // _FULL_MANIFESTS), _ENTRIES_MAX)
+    return min(max(_ENTRIES_MIN, live_file_count // _FULL_MANIFEST_COUNT), _ENTRIES_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.traits.kind_traits import CROSS_PARTITION_KEYED, PARTITION_LOOKUP_KEYED
 from stream_app.model.traits.merge_engine import OlderRowRule, traits_of
 
-DEFAULT_SHARES = 4
+DEFAULT_SHARE_COUNT = 4
 """The default number of key shares, enough for some hundred million keys.
 
 They are also few enough for small partitions.
@@ -66,7 +66,7 @@ def index_rule(schema: TableSchema) -> IndexRule | None:
 
 def _rule_of_own_buckets(schema: TableSchema) -> IndexRule:
     options = schema.core_options
-    share_count = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARES
+    share_count = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARE_COUNT
     engine = traits_of(options.merge_engine)
     return IndexRule(
         keys=schema.primary_keys,

@@ -19,7 +19,7 @@ PUBLISH_FIX = (
     "by table-mapping"
 )
 
-PARTITIONED = (
+PARTITIONED_REASON = (
     "the table is partitioned: unless its publication has publish_via_partition_root, its changes "
     "arrive under the names of its partitions, and its own topic stands still"
 )

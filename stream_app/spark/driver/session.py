@@ -43,7 +43,7 @@ THROUGHPUT_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
 )
 """Options of the JVMs of driver and executors; docs/performance/whole-jobs.md has their effect."""
-TASK_TRIES = 4
+TASK_ATTEMPTS_MAX = 4
 """Number of times that Spark tries a task on a cluster."""
 _LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)\])?")
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
@@ -207,7 +207,7 @@ def _master(settings: Mapping[str, str]) -> str:
     threads = _LOCAL_THREADS.fullmatch(master)
     if threads is None:
         return master
-    tries = settings.get("spark.task.maxFailures", str(TASK_TRIES))
+    tries = settings.get("spark.task.maxFailures", str(TASK_ATTEMPTS_MAX))
     return f"local[{threads[1] or 1},{tries}]"
 
 

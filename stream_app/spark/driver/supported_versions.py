@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stream_app.errors import UsageError
 
-SUPPORTED = ("4.0", "4.1", "4.2", "4.3")
+SUPPORTED_VERSIONS = ("4.0", "4.1", "4.2", "4.3")
 """The minor versions of Spark that tests cover; a patch release behaves as its minor version."""
 
 
@@ -15,9 +15,9 @@ def minor_of(version: str) -> str:
 
 def untried_warning(version: str) -> str | None:
     """Return a warning about a Spark that no test covers, or None if tests cover it."""
-    if minor_of(version) in SUPPORTED:
+    if minor_of(version) in SUPPORTED_VERSIONS:
         return None
-    supported_text = f"{', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]}"
+    supported_text = f"{', '.join(SUPPORTED_VERSIONS[:-1])} and {SUPPORTED_VERSIONS[-1]}"
     return f"Spark {version} was never tried with stream_app; Spark {supported_text} were"
 
 
@@ -31,6 +31,6 @@ def check_spark(version: str) -> None:
         raise UsageError(
             problem,
             where="the installed pyspark",
-            fix=f'run pip install "pyspark=={SUPPORTED[-1]}.*", or run the job on a cluster with '
-            "one of these",
+            fix=f'run pip install "pyspark=={SUPPORTED_VERSIONS[-1]}.*", or run the job on a '
+            "cluster with one of these",
         )

@@ -21,7 +21,7 @@ from stream_app.checkpoint.load_plan import LoadPart
 from stream_app.errors import SourceError
 from stream_app.network.jdbc import POSTGRESQL, JdbcUrl
 
-BATCH_ROWS = 16_384
+BATCH_ROW_COUNT = 16_384
 _ANSWER_TIMEOUT_S = 3600
 """The time that MySQL may take to find a part's first row, and a task to use a batch."""
 _READ_FIX = (
@@ -151,7 +151,7 @@ def _copy_texts(connection: Any, query: str, parameters: Sequence[object]) -> It
             cursor.execute(f"set {setting}")
         with cursor.copy(statement, parameters) as lines:
             remaining_lines = iter(lines)
-            while texts := list(itertools.islice(remaining_lines, BATCH_ROWS)):
+            while texts := list(itertools.islice(remaining_lines, BATCH_ROW_COUNT)):
                 yield _split_lines(b"".join(texts), len(texts))
 
 
@@ -179,7 +179,7 @@ def _stream_texts(connection: Any, query: str, parameters: Sequence[object]) -> 
             f"set time_zone = '+00:00', sql_mode = '', net_write_timeout = {_ANSWER_TIMEOUT_S}"
         )
         cursor.execute(query, parameters)
-        while rows := cursor.fetchmany(BATCH_ROWS):
+        while rows := cursor.fetchmany(BATCH_ROW_COUNT):
             yield pa.array([text for (text,) in rows], pa.binary())
 
 

@@ -42,14 +42,14 @@ POOL = "compaction"
 _POOL_PROPERTY = "spark.scheduler.pool"
 OVERTAKEN_BY_A_RUN = 4
 """Number of requests that a bucket with one more sorted run may overtake."""
-SHARED_BYTES = 8 << 20
+SHARED_SIZE_MAX = 8 << 20
 """Maximum number of bytes that the compactions of one job rewrite, which take a task 0.15 s.
 
 Older rows that a compaction looks up are not counted.
 """
 SHARED_COMPACTIONS_MAX = 100
 """Maximum number of compactions that share one job."""
-DRIVER_BYTES = 1 << 20
+DRIVER_SIZE_MAX = 1 << 20
 """Maximum number of bytes that a thread reads for compactions on the driver, in some 0.02 s."""
 _DRIVER_COMPACTIONS_MAX = 4
 """Maximum number of queued compactions that a thread runs on the driver at a time."""
@@ -75,7 +75,7 @@ def shared_count(sizes: Iterable[int]) -> int:
     total = count = 0
     for size in sizes:
         total += size
-        if count and (total > SHARED_BYTES or count == SHARED_COMPACTIONS_MAX):
+        if count and (total > SHARED_SIZE_MAX or count == SHARED_COMPACTIONS_MAX):
             break
         count += 1
     return count

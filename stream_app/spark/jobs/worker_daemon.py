@@ -25,7 +25,7 @@ from typing import Any
 from stream_app.cdc.json_records.decoder_choice import compile_ahead
 from stream_app.process.lean_imports import lean_imports
 
-PRELOADED = (
+PRELOADED_MODULES = (
     "confluent_kafka",
     "pandas",
     "pyspark.worker",
@@ -45,7 +45,7 @@ def main() -> None:
     sys.path[:] = without_archives(sys.path)
     # A worker collects garbage after each task, and skips the objects that exist here.
     with lean_imports(skips_pandas=False):  # PySpark's workers import it
-        for name in PRELOADED:
+        for name in PRELOADED_MODULES:
             importlib.import_module(name)
         compile_ahead()
     # Each task scans the cached directories again, so only the import path's directories stay.

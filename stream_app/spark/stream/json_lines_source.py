@@ -39,12 +39,12 @@ _LINE_SCHEMA = pa.schema(
         ("value", pa.string()),
     ]
 )
-_REQUIRED = 3
+_REQUIRED_COLUMN_COUNT = 3
 """The number of columns, from the first, that must not be null."""
 _MESSAGE_COLUMNS = (
     "topic STRING, partition INT, offset LONG, timestamp LONG, key BINARY, value BINARY"
 )
-_SHOWN_BYTES = 160
+_SHOWN_SIZE_MAX = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def _parse(lines: pa.Array) -> list[pa.Array] | None:
     if not looks_like_object(lines).all():
         return None
     columns = parse_objects(lines, _LINE_SCHEMA)
-    if columns is None or any(column.null_count for column in columns[:_REQUIRED]):
+    if columns is None or any(column.null_count for column in columns[:_REQUIRED_COLUMN_COUNT]):
         return None
     return columns
 
@@ -128,7 +128,7 @@ def _bad_line_error(lines: pa.Array, files: pa.Array) -> WrongSourceError:
     except ValueError as error:
         problem = f"it is not JSON ({error})"
     return WrongSourceError(
-        f"a line is not a message, {problem}: {line[:_SHOWN_BYTES].decode(errors='replace')}",
+        f"a line is not a message, {problem}: {line[:_SHOWN_SIZE_MAX].decode(errors='replace')}",
         where=unquote(files[index].as_py()).removeprefix("file:").removeprefix("//"),
         fix='a line must be {"topic": text, "partition": number, "offset": number, "key": text or '
         'null, "value": text or null}; correct the file and start the job again. Files must appear '

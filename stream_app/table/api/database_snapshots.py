@@ -19,7 +19,7 @@ from stream_app.model.database_snapshot import DatabaseSnapshot, parse_snapshot
 from stream_app.table.map_in_threads import map_in_threads
 
 SNAPSHOTS_FOLDER = "stream-app/transactions"
-_THREADS = 8
+_THREAD_COUNT = 8
 """The number of files that are read at a time."""
 _NAME = re.compile(r"\d+-[\w-]+\.json")
 
@@ -41,7 +41,7 @@ class DatabaseSnapshots:
         Raises:
             CorruptFileError: a file is damaged.
         """
-        snapshots_or_none = map_in_threads(_THREADS, self.read, self.names())
+        snapshots_or_none = map_in_threads(_THREAD_COUNT, self.read, self.names())
         snapshots = [snapshot for snapshot in snapshots_or_none if snapshot is not None]
         return sorted(snapshots, key=lambda snapshot: (snapshot.time_ms, snapshot.epoch))
 

@@ -34,9 +34,9 @@ from stream_app.table.lookup.bucket_row_lookup import BucketRowLookup
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import BucketRows
-from stream_app.table.write.postponed_rows import SHARES
+from stream_app.table.write.postponed_rows import SHARE_COUNT
 
-RUN_ROWS = 200_000
+RUN_ROWS_MAX = 200_000
 """Rows in memory before they become a sorted run of each bucket."""
 FORGOTTEN_DELETES = (
     "rows that only the table has: with sequence.field an older row comes back when a compaction "
@@ -80,7 +80,7 @@ def compared_table(table: FileStoreTable) -> FileStoreTable:
     not name a partition.
     """
     if table.kind_traits.postpones:
-        options = {**table.schema.options, "bucket": str(SHARES)}
+        options = {**table.schema.options, "bucket": str(SHARE_COUNT)}
         return replace(table, schema=replace(table.schema, options=options))
     rule = index_rule(table.schema)
     if rule is None:
@@ -228,7 +228,7 @@ def rows_by_key(
                 _, remaining_rows = rows_of_keys(compared_table.layout(), left_out_keys, batch)
             batches.append(remaining_rows.drop_columns([SEQUENCE_NUMBER]))
             count += remaining_rows.num_rows
-            if count >= RUN_ROWS:
+            if count >= RUN_ROWS_MAX:
                 rows_on_disk.add(assigner.assign(concat_rows(batches)))
                 batches, count = [], 0
     if batches:

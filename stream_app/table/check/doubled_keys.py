@@ -57,7 +57,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest
 from stream_app.table.write.bucket_assigner import row_codes
 
-PART_ROWS = 1 << 20
+PART_ROW_COUNT = 1 << 20
 """Rows whose keys are compared at a time."""
 _PARTS_MAX = 256
 """The maximum number of parts of the keys, because each part is an open file."""
@@ -68,7 +68,7 @@ _HASH_INDEX_FIX = (
 
 
 def cross_partition_findings(
-    table: FileStoreTable, snapshot: Snapshot, *, part_row_count: int = PART_ROWS
+    table: FileStoreTable, snapshot: Snapshot, *, part_row_count: int = PART_ROW_COUNT
 ) -> Iterator[Finding]:
     """Yield one finding if a key has several rows; none without cross-partition upsert.
 
@@ -108,7 +108,7 @@ def doubled_keys(table: FileStoreTable, snapshot: Snapshot) -> pa.RecordBatch | 
     if (rule := index_rule(table.schema)) is None:
         return None
     doubled_parts: list[pa.RecordBatch] = []
-    for part in _parts_by_key(table, snapshot, rule, CodedBuckets(), PART_ROWS):
+    for part in _parts_by_key(table, snapshot, rule, CodedBuckets(), PART_ROW_COUNT):
         keys = part.select(rule.keys)
         doubled_pairs = doubled_rows(part, keys)
         if len(doubled_pairs):

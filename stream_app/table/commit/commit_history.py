@@ -17,7 +17,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, newest_epoch
 from stream_app.table.file_store_table import FileStoreTable
 
-ATTEMPTS_KEPT = 100
+ATTEMPTS_MAX = 100
 """Delta lists of snapshots that this writer tried to create; they identify its snapshots."""
 
 
@@ -34,10 +34,10 @@ class CommitHistory:
     commit_user: str
     known_snapshot: Snapshot | None
     _attempted_lists: deque[str] = field(
-        init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT)
+        init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_MAX)
     )
     _created_lists: deque[str] = field(
-        init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT)
+        init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_MAX)
     )
     _newest_epoch: JobEpoch | None = field(init=False, default=None)
     _latest_created_snapshot: Snapshot | None = field(init=False, default=None)

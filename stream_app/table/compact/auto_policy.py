@@ -41,11 +41,11 @@ from stream_app.table.compact.strategy_choice import adaptable_rules
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
-_FLUSHES_KEPT = 16
+_FLUSHES_MAX = 16
 """Flushes of a bucket whose median is its usual flush: the large ones of a first load are not."""
-_EPOCHS_MIN, _EPOCHS_KEPT = 4, 16
+_EPOCHS_MIN, _EPOCHS_MAX = 4, 16
 """The minimum and maximum number of epochs from whose flushes the table's need of cores follows."""
-BYTES_A_SECOND = 61e6
+DEFAULT_RATE = 61e6
 """The assumed rate at which a compaction writes, until this run of the job has measured one."""
 _MEASURED_MIN_S = 1.0
 """The run time of compactions from which on their measured rate counts."""
@@ -76,7 +76,7 @@ class AutoPolicy:
     _table_rules: UniversalCompaction | None = field(init=False)
     _epoch_flushes: Counter[SimulatedBucket] = field(init=False, default_factory=Counter)
     _earlier_epochs: deque[tuple[float, Counter[SimulatedBucket]]] = field(
-        init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
+        init=False, default_factory=lambda: deque(maxlen=_EPOCHS_MAX)
     )
     _epoch_end_s: float | None = field(init=False, default=None)
     _written_size: float = field(init=False, default=0.0)
@@ -112,7 +112,7 @@ class AutoPolicy:
             (sizes for _, sizes in self._earlier_epochs), Counter[SimulatedBucket]()
         )
         is_measured = self._written_s >= _MEASURED_MIN_S
-        rate = self._written_size / self._written_s if is_measured else BYTES_A_SECOND
+        rate = self._written_size / self._written_s if is_measured else DEFAULT_RATE
         cores_once = {bucket: size / total_s / rate for bucket, size in flushed_sizes.items()}
         interval_s = total_s / len(self._earlier_epochs)
         budget.note(self.table.location, partial(_cores, cores_once), interval_s)
@@ -158,7 +158,7 @@ class AutoPolicy:
         manager.set_stop_trigger(choice.stop_trigger)
 
     def _note_flush(self, bucket_id: BucketId, size: int) -> None:
-        self._flush_sizes.setdefault(bucket_id, deque(maxlen=_FLUSHES_KEPT)).append(size)
+        self._flush_sizes.setdefault(bucket_id, deque(maxlen=_FLUSHES_MAX)).append(size)
         if (
             self.policy_bounds.budget is not None
             and (choice := self._choices.get(bucket_id)) is not None

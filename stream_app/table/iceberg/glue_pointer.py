@@ -31,7 +31,7 @@ from stream_app.table.iceberg.metadata_pointer import (
 )
 
 _GONE, _EXISTS = "EntityNotFoundException", "AlreadyExistsException"
-_CHANGED = "ConcurrentModificationException"
+_CHANGED_ERROR = "ConcurrentModificationException"
 _CARRIED_FIELDS = (
     "Description",
     "Owner",
@@ -41,7 +41,7 @@ _CARRIED_FIELDS = (
     "StorageDescriptor",
 )
 """The fields that an update repeats, because Glue empties those that an update omits."""
-_CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 10, 15, 2
+_CONNECT_TIMEOUT_S, _READ_TIMEOUT_S, _ATTEMPTS_MAX = 10, 15, 2
 """Limits of a request: botocore's defaults would hold a commit for minutes."""
 
 
@@ -142,7 +142,7 @@ class GluePointer:
             code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
             if code == _GONE:
                 raise _NoTableError from None
-            if code in (_EXISTS, _CHANGED):
+            if code in (_EXISTS, _CHANGED_ERROR):
                 raise _NameTakenError from None
             raise StorageError(
                 f"Glue refused or did not answer: {' '.join(str(error).split())}",
@@ -175,9 +175,9 @@ def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> Po
     """
     database, name = name_in_catalog(table)
     limits = Config(
-        connect_timeout=_CONNECT_SECONDS,
-        read_timeout=_READ_SECONDS,
-        retries={"total_max_attempts": _ATTEMPTS},
+        connect_timeout=_CONNECT_TIMEOUT_S,
+        read_timeout=_READ_TIMEOUT_S,
+        retries={"total_max_attempts": _ATTEMPTS_MAX},
     )
     try:
         client = Session().create_client(

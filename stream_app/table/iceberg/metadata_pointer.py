@@ -25,7 +25,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.published_catalog import CatalogState
 
-_ATTEMPTS = 3
+_ATTEMPTS_MAX = 3
 """The number of tries to move a pointer; each starts from the pointer of another writer."""
 LOCATION, PREVIOUS_LOCATION = "metadata_location", "previous_metadata_location"
 """The parameters in which all such catalogs store the pointer and the previous one."""
@@ -112,7 +112,7 @@ class PointedTable:
                 name, or does not answer. Or other writers win every race.
         """
         version = self.version(metadata)
-        for _ in range(_ATTEMPTS):
+        for _ in range(_ATTEMPTS_MAX):
             pointed_path = self.store.pointer()
             if pointed_path is None:
                 has_moved = self.store.create(version)
@@ -123,7 +123,7 @@ class PointedTable:
             if has_moved:
                 return
         raise StreamAppError(
-            f"other writers have moved the catalog's pointer {_ATTEMPTS} times meanwhile",
+            f"other writers have moved the catalog's pointer {_ATTEMPTS_MAX} times meanwhile",
             where=self.name,
             fix="do nothing; if this lasts, keep other programs from writing",
         )

@@ -70,7 +70,7 @@ _VISIBLE_LEVEL = "paimon.visible-from-level"
 _KEEPS_FILES = {"gc.enabled": "false"}
 """The property by which no engine of Iceberg deletes the files, because they are Paimon's."""
 _ROW_LINEAGE_FORMAT = 3
-_ATTEMPTS = 5
+_ATTEMPTS_MAX = 5
 """The number of tries to publish; each continues from the version of another writer."""
 
 
@@ -179,11 +179,11 @@ class IcebergPublisher:
         Raises:
             StreamAppError, OSError: the snapshot could not be published.
         """
-        for _ in range(_ATTEMPTS):
+        for _ in range(_ATTEMPTS_MAX):
             if self._try_to_publish(snapshot):
                 return
         raise StreamAppError(
-            f"other writers have published Iceberg's versions {_ATTEMPTS} times meanwhile",
+            f"other writers have published Iceberg's versions {_ATTEMPTS_MAX} times meanwhile",
             where=self.iceberg_files.folder,
             fix="do nothing; if this lasts, keep other programs from writing",
         )

@@ -55,7 +55,7 @@ from stream_app.table.iceberg.rest_client import open_rest_catalog, rest_errors,
 
 _LOG = logging.getLogger(__name__)
 _MAIN = "main"
-_ATTEMPTS = 3
+_ATTEMPTS_MAX = 3
 """The number of tries to update the table; each starts from the changes of another writer."""
 _PREVIOUS_MAX = "write.metadata.previous-versions-max"
 _DELETE_OLDER = {"write.metadata.delete-after-commit.enabled": "true"}
@@ -124,7 +124,7 @@ class RestCatalogTable:
 
     def _update_table(self, metadata: IcebergMetadata) -> None:
         """Commit a version to the catalog, and try again when another writer was faster."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(_ATTEMPTS_MAX):
             try:
                 self._commit(self._catalog.load_table(self.identifier), metadata)
                 return
@@ -137,7 +137,7 @@ class RestCatalogTable:
                 except TableAlreadyExistsError:
                     continue
         raise StreamAppError(
-            f"other writers have changed the catalog's table {_ATTEMPTS} times meanwhile",
+            f"other writers have changed the catalog's table {_ATTEMPTS_MAX} times meanwhile",
             where=".".join(self.identifier),
             fix="do nothing; if this lasts, keep other programs from writing",
         )

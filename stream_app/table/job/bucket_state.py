@@ -29,7 +29,7 @@ from stream_app.table.versions.index_manifests import IndexManifest, index_manif
 from stream_app.table.write.write_constraints import WriteConstraints
 
 _ROW_PRESERVING_KINDS = (CommitKind.COMPACT, CommitKind.ANALYZE)
-_EPOCHS_KEPT = 4
+_EPOCHS_MAX = 4
 """Epochs whose index changes are kept: the next epoch is routed while the previous one is still
 written, perhaps in further rounds."""
 
@@ -284,7 +284,7 @@ class HashIndexState(BucketState):
     table: FileStoreTable
     commit_history: CommitHistory
     _epoch_replacements: deque[dict[str, IndexReplacement]] = field(
-        init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
+        init=False, default_factory=lambda: deque(maxlen=_EPOCHS_MAX)
     )
     """For each of the newest epochs: the name of an added index file → what it replaces."""
 

@@ -29,7 +29,7 @@ from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.bucket_writer import BucketWriter, BucketWriterFactory
 from stream_app.table.write.table_write import TableWrite
 
-PART_BYTES = 128 << 20
+PART_SIZE = 128 << 20
 """Arrow memory of the rows that are placed together."""
 
 
@@ -79,7 +79,7 @@ class PlacedWrite(TableWrite):
         *,
         next_sequence_number: int,
         snapshot_id: int,
-        part_size: int = PART_BYTES,
+        part_size: int = PART_SIZE,
     ) -> None:
         """Begin to write a task's key shares.
 

@@ -19,7 +19,7 @@ from stream_app.variants.json_texts import variant_texts
 from stream_app.variants.variant_reader import MalformedVariantError
 
 _CHARACTERS = (TypeRoot.CHAR, TypeRoot.VARCHAR)
-_BYTES = (TypeRoot.BINARY, TypeRoot.VARBINARY)
+_BINARY_ROOTS = (TypeRoot.BINARY, TypeRoot.VARBINARY)
 
 
 def rows_of_table(
@@ -80,7 +80,7 @@ def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) ->
     root = field.data_type.root
     if root in _CHARACTERS:
         max_length = pc.max(pc.utf8_length(column)).as_py()
-    elif root in _BYTES:
+    elif root in _BINARY_ROOTS:
         max_length = pc.max(pc.binary_length(column)).as_py()
     elif root is TypeRoot.VECTOR:
         _check_vectors(table, field, column)

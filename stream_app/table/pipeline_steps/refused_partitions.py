@@ -33,7 +33,7 @@ from stream_app.table.write.bucket_assigner import row_codes
 NAME_BYTES_MAX = 255
 _ESCAPED_BYTES_MAX = 3
 """Bytes that one byte of a value takes in a folder's name at most."""
-_UNDATED = (
+_UNDATED_REASON = (
     "has a partition without a time as the options partition.timestamp-formatter and "
     "partition.timestamp-pattern say: "
 )
@@ -106,7 +106,7 @@ class DatedPartitionStep:
         texts = [self._undated_partition(columns, index) for index in first_indices.tolist()]
         reasons = (
             {
-                int(message): _UNDATED + text
+                int(message): _UNDATED_REASON + text
                 for message, partition in zip(
                     decoded_batch.changes.message_indices, partition_of, strict=True
                 )

@@ -26,7 +26,7 @@ from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.versions.version_files import NamedVersion, versions_below
 
-_CACHED_FILES = 1_000_000
+_CACHED_FILES_MAX = 1_000_000
 """The number of files that the cache keeps, of all versions."""
 
 
@@ -45,7 +45,8 @@ NeededFilesCache = RecentFiles[NeededFiles]
 def needed_files_cache() -> NeededFilesCache:
     """Return an empty cache of the files that versions need."""
     return RecentFiles(
-        _CACHED_FILES, lambda needed_files: len(needed_files.data_files) + len(needed_files.names)
+        _CACHED_FILES_MAX,
+        lambda needed_files: len(needed_files.data_files) + len(needed_files.names),
     )
 
 

@@ -31,9 +31,9 @@ from stream_app.table.write.bucket_assigner import BucketRows, indices_by_partit
 
 _HASHES_MAX = 4 << 20
 """The number of hashes that a bucket's index collects before it drops repeated ones."""
-_MAPPED_BYTES = 1 << 20
+_MAPPED_BYTES_MAX = 1 << 20
 """The size in bytes from which an array is mapped from disk."""
-_CACHED_BYTES = 2 << 30
+_CACHED_BYTES_MAX = 2 << 30
 """Bytes of arrays that a worker caches: 250 full buckets of two million keys."""
 
 
@@ -45,7 +45,7 @@ class HashCache:
     """
 
     def __init__(
-        self, cached_bytes_max: int = _CACHED_BYTES, mapped_bytes_max: int = _MAPPED_BYTES
+        self, cached_bytes_max: int = _CACHED_BYTES_MAX, mapped_bytes_max: int = _MAPPED_BYTES_MAX
     ) -> None:
         self._recent: RecentFiles[Hashes] = RecentFiles(
             cached_bytes_max, lambda hashes: hashes.nbytes

@@ -43,10 +43,12 @@ from stream_app.table.versions.index_manifests import index_manifest
 
 _PREFIX = "hidden"
 """The prefix of the files' names, ``hidden-SCHEMA-NUMBER-…``; the number orders the files."""
-_CACHED_BYTES = 256 << 20
+_CACHED_BYTES_MAX = 256 << 20
 """Bytes of rows that a worker caches."""
 _INT64_MIN = -(1 << 63)
-RECENT_HIDDEN: RecentFiles[HiddenRows] = RecentFiles(_CACHED_BYTES, lambda file: file.rows.nbytes)
+RECENT_HIDDEN: RecentFiles[HiddenRows] = RecentFiles(
+    _CACHED_BYTES_MAX, lambda file: file.rows.nbytes
+)
 
 
 @dataclass(frozen=True, slots=True)

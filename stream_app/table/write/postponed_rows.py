@@ -38,7 +38,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.bucket_assigner import BucketRows, key_buckets, rows_by_bucket
 from stream_app.table.write.table_write import TableWrite
 
-SHARES = 4
+SHARE_COUNT = 4
 """The number of key shares, and so of the tasks that write a partition in an epoch."""
 
 
@@ -54,7 +54,7 @@ class PostponedShareAssigner:
     @property
     def bucket_count(self) -> int:
         """The number of key shares."""
-        return SHARES
+        return SHARE_COUNT
 
     @property
     def keeps_order(self) -> bool:
@@ -62,8 +62,10 @@ class PostponedShareAssigner:
         return True
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
-        """Group rows by partition and by key share, the hash of the key modulo `SHARES`."""
-        return rows_by_bucket(rows, self.schema, key_buckets(rows, self.schema, SHARES), SHARES)
+        """Group rows by partition and by key share, the hash of the key modulo `SHARE_COUNT`."""
+        return rows_by_bucket(
+            rows, self.schema, key_buckets(rows, self.schema, SHARE_COUNT), SHARE_COUNT
+        )
 
 
 class PostponedWrite(TableWrite):

@@ -18,7 +18,7 @@ from stream_app.variants.layout import SIZE_MAX, VARIANT_NESTING_MAX
 
 EncodedPart = tuple[pa.Array, pa.Array, Bools]
 """Values and dictionaries, binary [m]; and the mask of texts that are not documents, bool [m]."""
-_PART_BYTES = 1 << 20
+_PART_SIZE = 1 << 20
 _TEXT_END = np.frombuffer(b'",' + bytes(30), np.uint8)
 """Bytes that end a text without an end of its own."""
 _GROWTH, _HEAD = 4, 16
@@ -38,7 +38,7 @@ def encode_documents(texts: pa.Array) -> Iterator[EncodedPart]:
     """
     row_index, offsets = 0, offsets_of(texts)
     while row_index < len(texts):
-        byte_offset_max = offsets[row_index] + _PART_BYTES
+        byte_offset_max = offsets[row_index] + _PART_SIZE
         end = max(int(np.searchsorted(offsets, byte_offset_max, side="right")) - 1, row_index + 1)
         yield _encode_part(texts.slice(row_index, end - row_index))
         row_index = end

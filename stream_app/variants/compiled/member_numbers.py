@@ -15,7 +15,7 @@ from stream_app.variants.compiled.document_nodes import NO_NAME, OBJECTS, NodeBu
 
 COUNT, NAMES, NAME_BYTES = range(3)
 """Elements of `MemberBuffers.last_counts`: the last document's members, names and name bytes."""
-_BEYOND_SURROGATES, _ASTRAL = 0xEE, 0xF0
+_SURROGATES_END, _ASTRAL = 0xEE, 0xF0
 
 
 class MemberBuffers(NamedTuple):
@@ -132,7 +132,7 @@ def _utf16_rank(byte: int) -> int:
     UTF-8 characters of four bytes precede those from U+E000 on, of three bytes. All others keep the
     order of their bytes.
     """
-    return byte + 16 if _BEYOND_SURROGATES <= byte < _ASTRAL else byte
+    return byte + 16 if _SURROGATES_END <= byte < _ASTRAL else byte
 
 
 @compiled

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from stream_app.errors import StreamAppError
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest, CompactUnit
-from stream_app.spark.jobs.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
+from stream_app.spark.jobs.spark_compactions import DRIVER_SIZE_MAX, SparkCompactionQueue
 from stream_app.table.compact.buckets.bucket_coordinator import read_live_buckets
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.tables.small_table import SmallTable, small_table
@@ -100,7 +100,9 @@ def test_a_failure_concerns_its_own_bucket_alone(spark: SparkSession, tmp_path: 
 def test_a_few_very_small_compactions_take_no_job(spark: SparkSession, tmp_path: Path) -> None:
     tables = [table_of(tmp_path / name).table for name in ("a", "b")]
     few = requests_of(tables[0])[:2]
-    here, jobs = submit_compactions(spark, [(tables[0], request) for request in few], DRIVER_BYTES)
+    here, jobs = submit_compactions(
+        spark, [(tables[0], request) for request in few], DRIVER_SIZE_MAX
+    )
     assert jobs == 0
     by_spark, _ = submit_compactions(
         spark, [(tables[1], request) for request in requests_of(tables[1])[:2]]
@@ -124,7 +126,9 @@ def test_a_task_of_spark_repeats_what_fails_on_the_driver(
     request = requests_of(table)[0]
     missing_file = replace(request.unit.files[0], file_name="data-gone.parquet")
     unit = replace(request.unit, files=(missing_file, *request.unit.files[1:]))
-    [future], jobs = submit_compactions(spark, [(table, replace(request, unit=unit))], DRIVER_BYTES)
+    [future], jobs = submit_compactions(
+        spark, [(table, replace(request, unit=unit))], DRIVER_SIZE_MAX
+    )
     assert jobs == 1
     with pytest.raises(StreamAppError, match=r"data-gone\.parquet"):
         future.result()

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.spark.driver import jvm_access
 from stream_app.spark.driver.hadoop_files import HadoopFiles
-from stream_app.spark.driver.supported_versions import SUPPORTED, minor_of
+from stream_app.spark.driver.supported_versions import SUPPORTED_VERSIONS, minor_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -30,7 +30,7 @@ class Taken:
 
 
 def test_the_installed_spark_is_one_that_is_supported(spark: SparkSession) -> None:
-    assert minor_of(spark.version) in SUPPORTED
+    assert minor_of(spark.version) in SUPPORTED_VERSIONS
 
 
 def test_javas_objects_arrays_and_calls(spark: SparkSession) -> None:

@@ -19,7 +19,7 @@ from stream_app.model.schema.data_type import parse_columns
 
 COLUMNS = "id BIGINT, a INT, s STRING, d DECIMAL(10, 2), f DOUBLE, y BOOLEAN, w STRING"
 OPTIONS = {"decimal.handling.mode": "string", "truncate": "ignore"}
-HUGE_BYTES = 10_000_000
+HUGE_SIZE = 10_000_000
 DEPTH = 100_000
 
 
@@ -326,7 +326,7 @@ def _size(rng: random.Random, most: int) -> int:
 
 
 def _huge(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
-    row = {**good_row(number), "w": "h" * HUGE_BYTES}
+    row = {**good_row(number), "w": "h" * HUGE_SIZE}
     value = wrapping.wrap(object_of(_texts(row)), '"c"').encode()
     return Hostile("a huge text", value, Fate.ROW, row)
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from stream_app.app.cli import verb_list
-from stream_app.spark.driver.supported_versions import SUPPORTED, minor_of
+from stream_app.spark.driver.supported_versions import SUPPORTED_VERSIONS, minor_of
 from tests.tidy.project_files import ROOT, project_files, text_of
 
 PROJECT = tomllib.loads(text_of("pyproject.toml"))["project"]
@@ -79,5 +79,5 @@ def test_the_pinned_spark_is_tried_with_each_python_and_so_is_each_supported_one
         for version in job.get("strategy", {}).get("matrix", {}).get("spark", ())
     }
     assert pinned in sparks
-    assert {minor_of(version) for version in sparks} == set(SUPPORTED)
+    assert {minor_of(version) for version in sparks} == set(SUPPORTED_VERSIONS)
     assert all(least <= minor_of(version) < end for version in sparks)

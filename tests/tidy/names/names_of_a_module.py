@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.project_files import nodes_of
+from tests.tidy.project_files import assignments, nodes_of
 
 
 def values(tree: ast.Module) -> Iterator[str]:
@@ -55,6 +55,49 @@ def public_definitions(tree: ast.Module) -> Iterator[str]:
             is_type = name[:1].isupper() and not name.isupper()
             if not name.startswith("_") and not is_type:
                 yield name
+
+
+def number_constants(tree: ast.Module) -> Iterator[str]:
+    """Names in upper case that a module or a class gives to numbers; no members of enums."""
+    numbers: set[str] = set()
+    for name, value in constants(tree.body):
+        if _is_number(value, numbers):
+            numbers.add(name)
+            yield name
+
+
+def constants(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """Names in upper case of a module and its classes, with the values; no members of enums."""
+    module = ast.Module([item for item in body if isinstance(item, ast.Assign)], [])
+    for target, value in assignments(module):
+        match target:
+            case ast.Name(id=name) if name.isupper():
+                yield name, value
+    for item in body:
+        match item:
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                if name.isupper():
+                    yield name, value
+            case ast.ClassDef(bases=bases, body=members):
+                if not any(ast.unparse(base).endswith(("Enum", "Flag")) for base in bases):
+                    yield from constants(members)
+
+
+def _is_number(value: ast.expr, numbers: set[str]) -> bool:
+    match value:
+        case ast.Constant(value=bool()):
+            return False
+        case ast.Constant(value=int() | float()):
+            return True
+        case ast.Name(id=name):
+            return name in numbers
+        case ast.UnaryOp(operand=operand):
+            return _is_number(operand, numbers)
+        case ast.BinOp(left=left, right=right):
+            return _is_number(left, numbers) or _is_number(right, numbers)
+        case ast.Call(func=ast.Name(id="len" | "int")):
+            return True
+    return False
 
 
 def imported_names(tree: ast.Module) -> Iterator[str]:

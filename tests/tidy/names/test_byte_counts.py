@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tests.tidy.names.names_of_a_module import number_constants
 from tests.tidy.project_files import modules, nodes_of, tree_of
 
 WRITES_BYTES = frozenset({"copy_bytes", "put_bytes"})
@@ -21,6 +22,16 @@ def test_a_number_of_bytes_is_a_size_or_a_byte_count() -> None:
         if name not in WRITES_BYTES
     }
     assert names == set(), "such as header_size, or byte_count"
+
+
+def test_a_constant_that_is_a_number_of_bytes_is_a_size() -> None:
+    names = {
+        f"{module}: {name}"
+        for module in modules("stream_app", "bench", "docker", "tests")
+        for name in number_constants(tree_of(module))
+        if name.endswith("_BYTES")
+    }
+    assert names == set(), "such as BLOCK_SIZE, or the bound BLOCK_BYTES_MAX"
 
 
 def test_each_accepted_name_is_used() -> None:

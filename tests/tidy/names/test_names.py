@@ -10,8 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.tidy.names.names_of_a_module import (
+    constants,
     fields,
     imported_names,
+    number_constants,
     other_names,
     public_definitions,
     type_aliases,
@@ -28,8 +30,27 @@ EMPTY = frozenset(
 )
 """They say how a value came about, not what it is: `files`, `row`, `schema` say that."""
 
-NOUNS_IN_ED = frozenset({"feed", "need", "seed", "speed"})
+NOUNS_IN_ED = frozenset({"feed", "need", "seed", "speed", "testbed"})
 """Words that end like a participle."""
+
+IDIOMS_OF_TESTS = frozenset({"expected", "raised"})
+"""The value that a test expects, and the context of `pytest.raises`."""
+
+STATES = frozenset(
+    [
+        *(
+            "COMPILED",
+            "DECLINED",
+            "DISABLED",
+            "FAILED",
+            "INTERRUPTED",
+            "KEYED",
+            "POSTPONED",
+            "UNCHANGED",
+        ),
+    ]
+)
+"""Constants that mark a state: a value of an option, an exit code, a kind of table, a sentinel."""
 
 PARTICIPLES_STORED = {
     "CompactionReport": frozenset({"upgraded"}),
@@ -156,11 +177,22 @@ def test_a_participle_has_its_noun() -> None:
     """`removed` may be files, rows or a mask: `removed_files`, `removed_rows` or `is_removed`."""
     names = {
         f"{module}: {owner}.{name}"
-        for module in modules("stream_app")
+        for module in modules(*_NAMED_WELL)
         for owner, name in bare_participles(tree_of(module))
         if name not in PARTICIPLES_STORED.get(owner, frozenset())
+        and not (name in IDIOMS_OF_TESTS and module.startswith(("tests/", "bench/")))
     }
     assert names == set(), "add its noun, such as removed_files; a mask is a question"
+
+
+def test_a_constant_that_is_a_participle_has_its_noun() -> None:
+    names = {
+        name.lstrip("_")
+        for module in modules("stream_app")
+        for name, _ in constants(tree_of(module).body)
+        if is_bare_participle(name.lower())
+    }
+    assert names == STATES, "add its noun, such as PARSED_SCHEMA"
 
 
 def test_bare_participles_are_seen() -> None:
@@ -186,9 +218,13 @@ def bare_participles(tree: ast.AST, owner: str = "") -> Iterator[tuple[str, str]
                 pass
             case _:
                 name = ""
-        if re.fullmatch("_?[a-z]+ed", name) and name.lstrip("_") not in NOUNS_IN_ED:
+        if is_bare_participle(name):
             yield owner, name
         yield from bare_participles(node, owner)
+
+
+def is_bare_participle(name: str) -> bool:
+    return re.fullmatch("_?[a-z]+ed", name) is not None and name.lstrip("_") not in NOUNS_IN_ED
 
 
 def test_a_number_has_its_noun() -> None:
@@ -246,6 +282,32 @@ def test_a_number_is_not_named_by_the_things_that_it_counts() -> None:
         if name not in PLURALS_STORED
     ]
     assert plurals == [], "add _count, or name what the number is"
+
+
+def test_a_constant_is_not_named_by_the_things_that_it_counts() -> None:
+    plurals = [
+        f"{module}: {name}"
+        for module in modules("stream_app")
+        for name in number_constants(tree_of(module))
+        if _is_plural(_without_participle(name.lower()))
+    ]
+    assert plurals == [], "add _COUNT, or _MAX to a bound; fields of a format are an enum"
+
+
+def _without_participle(name: str) -> str:
+    """Drop what follows the noun of a count, as in `lines_shown` and `epochs_kept`."""
+    return re.sub("_([a-z]+ed|held|kept|open|read|shown)$", "", name)
+
+
+def test_constants_that_are_counts_are_seen() -> None:
+    tree = ast.parse(
+        "_TABLES, ROWS_MAX = 3, 4\nLINES_SHOWN: int = 2 * _TABLES\nNAMES = ('a',)\nSIZE = len(x)\n"
+        "class Field(IntEnum):\n    KEYS = 8\nclass Page:\n    ROWS = 1 << 3\nTIMEOUT_MS = 4"
+    )
+    numbers = set(number_constants(tree))
+    assert numbers == {"LINES_SHOWN", "ROWS", "ROWS_MAX", "SIZE", "TIMEOUT_MS", "_TABLES"}
+    plurals = {name for name in numbers if _is_plural(_without_participle(name.lower()))}
+    assert plurals == {"LINES_SHOWN", "ROWS", "_TABLES"}
 
 
 def test_counted_things_are_seen() -> None:

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from random import Random
 from typing import Any
 
-from stream_app.demo.connector import CAPTURED, Connector, Message, captured_tables
+from stream_app.demo.connector import CAPTURED_MESSAGES, Connector, Message, captured_tables
 from stream_app.demo.shop import ALTERS, TABLES, Shop
 
 PLACED = 1_767_225_601_234_567
@@ -43,7 +43,7 @@ def without_what_varies(text: bytes | str | None) -> Any:
 
 def test_messages_are_those_that_debezium_sent() -> None:
     captured: dict[str, list[tuple[Any, Any]]] = {}
-    for line in CAPTURED.read_text("utf-8").splitlines():
+    for line in CAPTURED_MESSAGES.read_text("utf-8").splitlines():
         record = json.loads(line)
         pair = without_what_varies(record["key"]), without_what_varies(record["value"])
         captured.setdefault(record["topic"], []).append(pair)

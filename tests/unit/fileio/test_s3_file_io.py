@@ -14,7 +14,7 @@ from moto.s3.models import s3_backends
 
 from stream_app.errors import StorageError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.ranged_input import CACHE_BYTES, TAIL_BYTES
+from stream_app.fileio.ranged_input import CACHE_BYTES_MAX, TAIL_SIZE
 from stream_app.fileio.store_registry import file_io_of
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support.tables.read_batches import read_batches
@@ -145,7 +145,7 @@ def test_parquet_needs_few_requests(
         assert sum(batch.num_rows for batch in read_batches(source, names, 65_536)) == rows
     assert {method for method, _ in requests} == {"GET"}
     assert len(requests) <= requests_max
-    assert s3.bytes_sent <= size * 1.25 + TAIL_BYTES
+    assert s3.bytes_sent <= size * 1.25 + TAIL_SIZE
 
 
 def test_one_column_of_many_is_read_alone(io: FileIO, bucket: str, s3: S3Server) -> None:
@@ -154,7 +154,7 @@ def test_one_column_of_many_is_read_alone(io: FileIO, bucket: str, s3: S3Server)
     with s3.counted() as requests, io.open_input(path) as source:
         assert sum(batch.num_rows for batch in read_batches(source, ["c3"], 65_536)) == 200_000
     assert len(requests) <= 5
-    assert s3.bytes_sent <= size / 4 < CACHE_BYTES
+    assert s3.bytes_sent <= size / 4 < CACHE_BYTES_MAX
 
 
 def test_errors_are_the_systems_and_hold_no_secret(

@@ -10,7 +10,7 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro.avro_container import read_records, write_records
 from stream_app.format.avro.index_manifest_avro import (
-    _PARSED,
+    _PARSED_SCHEMA,
     INDEX_MANIFEST_SCHEMA,
     decode_index_manifest,
     encode_index_manifest,
@@ -71,7 +71,7 @@ def test_the_schema_is_javas() -> None:
 @pytest.mark.parametrize("manifest", JAVA)
 def test_javas_records_survive(manifest: dict[str, Any]) -> None:
     records = records_of(manifest)
-    entries = decode_index_manifest(write_records(_PARSED, records, "zstd"))
+    entries = decode_index_manifest(write_records(_PARSED_SCHEMA, records, "zstd"))
     assert read_records(encode_index_manifest(entries, codec="zstd")) == records
     for entry, record in zip(entries, manifest["records"], strict=True):
         content = bytes.fromhex(record["(bytes of the index file)"])
@@ -122,7 +122,7 @@ def test_what_paimon_2_notes_of_a_global_index_is_carried() -> None:
 )
 def test_an_unknown_version_or_kind_is_refused(change: dict[str, Any], message: str) -> None:
     [record] = read_records(encode_index_manifest([an_entry()], codec="null"))
-    data = write_records(_PARSED, [record | change], "null")
+    data = write_records(_PARSED_SCHEMA, [record | change], "null")
     with pytest.raises(CorruptFileError, match=message) as raised:
         decode_index_manifest(data)
     assert "Paimon version" in raised.value.fix

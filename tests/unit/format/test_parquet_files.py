@@ -12,7 +12,7 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
 from stream_app.format.column_stats import FooterStats, value_stats
-from stream_app.format.data_files.file_batches import BATCH_BYTES, conformed_batch
+from stream_app.format.data_files.file_batches import BATCH_SIZE, conformed_batch
 from stream_app.format.data_files.parquet_reader import check_footer
 from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.model.options.core_options import CoreOptions
@@ -235,7 +235,7 @@ def test_batches_of_wide_rows_are_bounded_in_bytes() -> None:
         for batch in read_batches(io.BytesIO(sink.getvalue()), schema.names, 65_536)
     ]
     assert sum(rows for rows, _ in sizes) == 8_000
-    assert max(size for _, size in sizes[1:]) <= 1.1 * BATCH_BYTES
+    assert max(size for _, size in sizes[1:]) <= 1.1 * BATCH_SIZE
 
 
 def test_missing_columns_are_named() -> None:

@@ -204,7 +204,7 @@ def doubling(levels: int) -> Any:
 SELF = {"type": "record", "name": "S", "fields": [{"name": "s", "type": "S"}]}
 LINKED = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]}
 EMPTY = {"type": "record", "name": "E", "fields": []}
-NO_BYTES = {"type": "fixed", "name": "F", "size": 0}
+EMPTY_FIXED = {"type": "fixed", "name": "F", "size": 0}
 HOSTILE = {
     "holds itself": (SELF, b""),
     "is a list of itself": (LINKED, b"\x02" * 200_000 + b"\x00"),
@@ -214,7 +214,7 @@ HOSTILE = {
         {"type": "array", "items": "null"}, b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00",
     ),
     "empty records": ({"type": "array", "items": EMPTY}, b"\xfe\xff\xff\xff\xff\x7f\x00"),
-    "no bytes": ({"type": "array", "items": NO_BYTES}, b"\xfe\xff\xff\xff\xff\x7f\x00"),
+    "no bytes": ({"type": "array", "items": EMPTY_FIXED}, b"\xfe\xff\xff\xff\xff\x7f\x00"),
     "many items that are not there": (
         {"type": "array", "items": "long"}, b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x02",
     ),

@@ -12,7 +12,7 @@ from stream_app.planning.compact.compaction_policy import (
     AMPLIFICATIONS,
     FRESHNESS_MIN,
     SIZE_RATIOS,
-    SPARE_RUNS,
+    SPARE_RUN_COUNT,
     BucketSizes,
     FixedRules,
     choose_rules,
@@ -52,14 +52,14 @@ def test_a_choice_stays_within_its_limits_and_is_the_same_again(
     if fixed.fixes_trigger:
         assert rules.run_count_trigger == table.run_count_trigger
     else:
-        assert 2 <= rules.run_count_trigger <= freshness - SPARE_RUNS
+        assert 2 <= rules.run_count_trigger <= freshness - SPARE_RUN_COUNT
     ratios = (table.size_ratio,) if fixed.fixes_size_ratio else (*SIZE_RATIOS, table.size_ratio)
     assert rules.size_ratio in ratios
     percents = (table.max_size_amplification_percent,)
     assert rules.max_size_amplification_percent in (
         percents if fixed.fixes_amplification else (*AMPLIFICATIONS, *percents)
     )
-    if table.run_count_trigger <= freshness - SPARE_RUNS:
+    if table.run_count_trigger <= freshness - SPARE_RUN_COUNT:
         assert choice.write_amplification <= choice.write_amplification_before * 1.1
     assert choose_rules(sizes, table, fixed, freshness) == choice
     assert choose_rules(sizes, table, fixed, freshness, choice) == choice

@@ -42,10 +42,10 @@ _STYLES = {
     JobTableState.EMPTY: "yellow",
     JobTableState.LOADING: "yellow",
 }
-_LINES_AROUND = 5
+_OUTER_LINE_COUNT = 5
 """The number of lines for the title, the list's head with its rules, and the keys."""
-_SNAPSHOTS_SHOWN, _SNAPSHOTS_READ, _COMPACTIONS_SHOWN = 4, 30, 4
-DETAIL_LINES = 5 + _SNAPSHOTS_SHOWN + _COMPACTIONS_SHOWN
+_SHOWN_SNAPSHOTS_MAX, _READ_SNAPSHOTS_MAX, _SHOWN_COMPACTIONS_MAX = 4, 30, 4
+DETAIL_LINE_COUNT = 5 + _SHOWN_SNAPSHOTS_MAX + _SHOWN_COMPACTIONS_MAX
 _COLUMNS = (
     "table", "state", "behind", "lag", "changed", "epoch", "snapshot", "runs", "reason"
 )  # fmt: skip
@@ -84,7 +84,7 @@ class ListView:
     @property
     def row_count(self) -> int:
         """The number of tables that fit on the screen."""
-        return max(1, self.height - _LINES_AROUND - DETAIL_LINES)
+        return max(1, self.height - _OUTER_LINE_COUNT - DETAIL_LINE_COUNT)
 
     def after(self, key: str | None, table_count: int) -> ListView:
         """Return the view after a key was pressed, for a list of `table_count` tables."""
@@ -222,11 +222,11 @@ def _epoch_parts(snapshots: Sequence[Snapshot]) -> Iterator[str]:
 def _details(site: Site, name: str) -> list[Text]:
     """Return the lines about a table: snapshots, last epoch, compactions, and what is due."""
     table = site.open(name)
-    snapshots = list(islice(table.snapshots.backwards(), _SNAPSHOTS_READ))
+    snapshots = list(islice(table.snapshots.backwards(), _READ_SNAPSHOTS_MAX))
     lines = [Text(visible_text(name), style="bold")]
     if not snapshots:
         return [*lines, Text("no snapshot yet")]
-    for snapshot in snapshots[:_SNAPSHOTS_SHOWN]:
+    for snapshot in snapshots[:_SHOWN_SNAPSHOTS_MAX]:
         records_text = f"{snapshot.delta_record_count or 0:+,} records in files"
         is_epoch = snapshot.commit_identifier < BATCH_COMMIT_IDENTIFIER
         epoch = f", epoch {snapshot.commit_identifier}" if is_epoch else ""
@@ -238,7 +238,7 @@ def _details(site: Site, name: str) -> list[Text]:
         snapshot for snapshot in snapshots if snapshot.commit_kind is CommitKind.COMPACT
     )
     rows = (row for snapshot in compact_snapshots for row in compactions_of(table, snapshot))
-    for row in islice(rows, _COMPACTIONS_SHOWN):
+    for row in islice(rows, _SHOWN_COMPACTIONS_MAX):
         where = f"{row.partition} bucket {row.bucket}".strip()
         level = "-" if row.output_level is None else row.output_level
         compaction_text = (

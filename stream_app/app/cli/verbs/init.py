@@ -31,7 +31,7 @@ from stream_app.model.source.source_table import SourceTable
 from stream_app.model.source.topic_name import cluster_and_name
 from stream_app.network.jdbc import SERVERS, parse_jdbc_url
 from stream_app.planning.sync.column_remarks import remarks_of_new
-from stream_app.planning.sync.partition_roots import PARTITIONED, PUBLISH_FIX
+from stream_app.planning.sync.partition_roots import PARTITIONED_REASON, PUBLISH_FIX
 
 DESCRIPTION = (
     "Write the configuration of a job from the messages of its topic, or from the "
@@ -145,7 +145,7 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
     )
     _print_remarks(definition.table, source_config)
     if definition.is_root:
-        print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
+        print(f"{PARTITIONED_REASON}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
     for column in definition.untyped_columns:
         print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
     return _job_draft(

@@ -38,7 +38,7 @@ _REPORT_WAIT_S = 30.0
 
 Later reports still join the epoch's trace.
 """
-_NS = 1_000_000
+_NANOS_OF_MILLI = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class _OpenEpoch:
         if not self.is_ended:
             self.is_ended = True
             self.root.set_attribute("stream_app.tables", self.table_count)
-            self.root.end(self.end_ms * _NS)
+            self.root.end(self.end_ms * _NANOS_OF_MILLI)
 
 
 @dataclass(slots=True)
@@ -192,12 +192,12 @@ class EpochTracer(JobListener):
         longest_s = max((compaction.seconds for compaction in report.compactions), default=0.0)
         root = self._tracer.start_span(
             "idle commit",
-            start_time=(now_ms - _ms(longest_s)) * _NS,
+            start_time=(now_ms - _ms(longest_s)) * _NANOS_OF_MILLI,
             attributes={"stream_app.table": table},
         )
         for span in commit_spans(table, report, now_ms):
             self._add_span(span, trace.set_span_in_context(root))
-        root.end(now_ms * _NS)
+        root.end(now_ms * _NANOS_OF_MILLI)
 
     def on_heartbeat(self) -> None:
         """End the span of an epoch that no further table reports."""
@@ -211,7 +211,9 @@ class EpochTracer(JobListener):
 
     def _root_span(self, report: EpochReport) -> _OpenEpoch:
         root = self._tracer.start_span(
-            "epoch", start_time=report.start_ms * _NS, attributes={"stream_app.epoch": report.epoch}
+            "epoch",
+            start_time=report.start_ms * _NANOS_OF_MILLI,
+            attributes={"stream_app.epoch": report.epoch},
         )
         parent = trace.set_span_in_context(root)
         for span in common_spans(report, self.clock.now_ms()):
@@ -220,9 +222,12 @@ class EpochTracer(JobListener):
 
     def _add_span(self, span: SpanTime, parent: Any) -> None:
         child = self._tracer.start_span(
-            span.name, parent, start_time=span.start_ms * _NS, attributes=dict(span.attributes)
+            span.name,
+            parent,
+            start_time=span.start_ms * _NANOS_OF_MILLI,
+            attributes=dict(span.attributes),
         )
-        child.end(span.end_ms * _NS)
+        child.end(span.end_ms * _NANOS_OF_MILLI)
 
     def _end_open_epoch(self) -> None:
         if self._open_epoch is not None:

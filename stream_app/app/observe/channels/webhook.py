@@ -42,7 +42,7 @@ QUARANTINE_PAUSE_S = 600.0
 LAST_WAIT_S = 15.0
 """How long an ending job waits for its last notices."""
 SIGNATURE = "X-Stream-App-Signature"
-_TOO_MANY_REQUESTS = 429
+_TOO_MANY_REQUESTS_STATUS = 429
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class Webhook(JobListener):
             except HTTPError as error:
                 error.close()
                 problem = f"HTTP status {error.code}"
-                is_refused = 300 <= error.code < 500 and error.code != _TOO_MANY_REQUESTS
+                is_refused = 300 <= error.code < 500 and error.code != _TOO_MANY_REQUESTS_STATUS
             except (OSError, HTTPException, ValueError) as error:  # no answer, or no HTTP
                 problem = str(getattr(error, "reason", error))
                 is_refused = False

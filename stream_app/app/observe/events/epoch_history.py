@@ -13,7 +13,7 @@ from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, UnfinishedCompaction
 
-HISTORY_EPOCHS = 120
+HISTORY_EPOCHS_MAX = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class EpochHistory:
         violations = self._violations.setdefault(table, Counter())
         for violation, sighting in report.counts.violations.items():
             violations[violation] += sighting.record_count
-        epochs = self._epochs.setdefault(table, deque(maxlen=HISTORY_EPOCHS))
+        epochs = self._epochs.setdefault(table, deque(maxlen=HISTORY_EPOCHS_MAX))
         epochs.append(
             PastEpoch(
                 epoch=report.epoch,

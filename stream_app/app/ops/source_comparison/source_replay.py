@@ -30,7 +30,7 @@ from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.pipeline_steps.narrowed_columns import column_times
 
-CHUNK_ROWS = 200_000
+CHUNK_ROWS_MAX = 200_000
 """The number of changes in memory that are written together to the buckets' sorted runs."""
 
 
@@ -123,7 +123,7 @@ def replay_source(
     replay = SourceReplay(source_check, source_config, table_config, omissions, source_filter)
     for batch in messages:
         replay.add_messages(batch)
-        if replay.buffered_row_count >= CHUNK_ROWS:
+        if replay.buffered_row_count >= CHUNK_ROWS_MAX:
             replay.flush()
     replay.finish()
     return replay.count

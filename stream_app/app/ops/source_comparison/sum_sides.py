@@ -25,7 +25,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import Version
 
 JDBC, TAG = "jdbc:", "tag:"
-_KEYS_SHOWN = 20
+_SHOWN_KEYS_MAX = 20
 _FIX = (
     "run stream-app backfill TABLE --conf FILE, which writes the differences by the topics, or "
     "with --source by the database; `stream-app changelog` shows a row that another writer changed"
@@ -98,9 +98,13 @@ class SumSides:
         ):
             if keys:
                 texts = "; ".join(
-                    readable_texts(key, self.table_side.keys) for key in keys[:_KEYS_SHOWN]
+                    readable_texts(key, self.table_side.keys) for key in keys[:_SHOWN_KEYS_MAX]
                 )
-                more = f"; and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
+                more = (
+                    f"; and {len(keys) - _SHOWN_KEYS_MAX} more"
+                    if len(keys) > _SHOWN_KEYS_MAX
+                    else ""
+                )
                 yield Finding(
                     kind=FindingKind.SOURCE,
                     problem=f"{len(keys)} {rows_text} {problem}, compared with {label}: "

@@ -6,7 +6,7 @@
 3. `ComparedTable.findings` merges a table's runs, and compares them with its rows.
 
 Memory does not grow with the number of messages. Step 2 holds one fetch from the broker, and
-`CHUNK_ROWS` changes of all tables together. Beyond that, the table with the most changes writes
+`CHUNK_ROWS_MAX` changes of all tables together. Beyond that, the table with the most changes writes
 them to a run.
 """
 
@@ -21,7 +21,11 @@ import pyarrow as pa
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.source_comparison.omissions import Omissions
-from stream_app.app.ops.source_comparison.source_replay import CHUNK_ROWS, SourceReplay, table_end
+from stream_app.app.ops.source_comparison.source_replay import (
+    CHUNK_ROWS_MAX,
+    SourceReplay,
+    table_end,
+)
 from stream_app.app.source.topic_messages import Ends, topic_messages
 from stream_app.app.table_setup.comparable_rows import why_incomparable
 from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceFilter
@@ -120,7 +124,7 @@ class Comparison:
     folder: str
     progress: Progress
     loaded_locations: frozenset[str] = frozenset()
-    chunk_row_count: int = CHUNK_ROWS
+    chunk_row_count: int = CHUNK_ROWS_MAX
     _source_config: SourceConfig = field(init=False, default_factory=SourceConfig)
     _tables: list[ComparedTable] = field(init=False, default_factory=list)
 

@@ -19,10 +19,10 @@ from stream_app.model.consumer import Consumer
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.tag import Tag
 
-SPANS = 40
+SPAN_COUNT = 40
 _SPAN_MIN_MS = 1000
 """The minimum length of a span; a shorter history is preceded by spans without rows."""
-SNAPSHOTS_SHOWN = 60
+SHOWN_SNAPSHOTS_MAX = 60
 _BARS_MIN = 40
 """The minimum number of bars for which there is space, so that a few bars are thin as well."""
 
@@ -157,16 +157,16 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
     if not row_counts:
         return None
     first_time_ms, last_time_ms = min(row_counts)[0], max(row_counts)[0]
-    span_ms = max(_SPAN_MIN_MS, (last_time_ms - first_time_ms) // (SPANS - 1) + 1)
-    start_ms = last_time_ms - (SPANS - 1) * span_ms
-    sums = [0] * SPANS
+    span_ms = max(_SPAN_MIN_MS, (last_time_ms - first_time_ms) // (SPAN_COUNT - 1) + 1)
+    start_ms = last_time_ms - (SPAN_COUNT - 1) * span_ms
+    sums = [0] * SPAN_COUNT
     for time_ms, row_count in row_counts:
         sums[(time_ms - start_ms) // span_ms] += row_count
     if sum(map(bool, sums)) < 2:
         return None
     spans_per_s = 1000 / span_ms
     axis = linear_axis(max(sums) * spans_per_s, short_number)
-    step = 100 / SPANS
+    step = 100 / SPAN_COUNT
     bars = []
     for index, row_count in enumerate(sums):
         if row_count:
@@ -234,10 +234,10 @@ def snapshot_chart(
     """Return the chart of snapshots.
 
     Args:
-        snapshots: newest first; at most `SNAPSHOTS_SHOWN` are drawn.
+        snapshots: newest first; at most `SHOWN_SNAPSHOTS_MAX` are drawn.
         expiring_ids: numbers of snapshots that the next expiry deletes.
     """
-    shown_snapshots = list(snapshots[:SNAPSHOTS_SHOWN])[::-1]
+    shown_snapshots = list(snapshots[:SHOWN_SNAPSHOTS_MAX])[::-1]
     labels_of: dict[int, list[str]] = defaultdict(list)
     for tag in tags:
         labels_of[tag.snapshot.snapshot_id].append(f"tag {tag.name}")

@@ -13,12 +13,12 @@ from stream_app.app.inspect.bucket_trees import NextCompactions, TreeRow
 from stream_app.app.text.listing import size_text
 from stream_app.table.compact.compaction_metrics import UnfinishedCompaction
 
-BUCKETS_SHOWN = 32
-BUCKETS_OPEN = 6
+SHOWN_BUCKETS_MAX = 32
+OPEN_BUCKETS_MAX = 6
 """The number of trees that are unfolded at first."""
 _GAP = 0.4
 _BOX_WIDTH_MIN = 0.6
-RUNS_SHOWN = 60
+SHOWN_RUNS_MAX = 60
 """The number of sorted runs of a level that are drawn; the others are counted."""
 
 
@@ -137,7 +137,7 @@ def _line(
     compaction: UnfinishedCompaction | None,
 ) -> LevelLine:
     """Return a level's boxes. The widest level fills the drawing; no run is too thin to be seen."""
-    shown_runs = runs[:RUNS_SHOWN]
+    shown_runs = runs[:SHOWN_RUNS_MAX]
     remaining_width = 100 - (_GAP + _BOX_WIDTH_MIN) * len(shown_runs)
     x, boxes = 0.0, []
     compacting_count = 0 if compaction is None else compaction.levels.count(level)

@@ -51,7 +51,7 @@ from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
 
-SLICE_ROWS = 32_768
+SLICE_ROWS_MAX = 32_768
 """The most messages that are read together."""
 _TIME = "ts_ms"
 _FLAT_TIME = f"{ADDED_PREFIX}source_{_TIME}"
@@ -274,8 +274,8 @@ class _SchemaReader:
 
 
 def _slices(indices: Int64s) -> Iterator[Int64s]:
-    for start in range(0, len(indices), SLICE_ROWS):
-        yield indices[start : start + SLICE_ROWS]
+    for start in range(0, len(indices), SLICE_ROWS_MAX):
+        yield indices[start : start + SLICE_ROWS_MAX]
 
 
 def _wrap_in_envelope(payload: bytes, root: AvroType) -> bytes:

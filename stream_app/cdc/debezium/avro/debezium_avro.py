@@ -28,7 +28,7 @@ from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Drift, DriftedColumn, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
-from stream_app.cdc.debezium.avro.avro_source_extractor import SLICE_ROWS, AvroSourceExtractor
+from stream_app.cdc.debezium.avro.avro_source_extractor import SLICE_ROWS_MAX, AvroSourceExtractor
 from stream_app.cdc.debezium.avro.compiled_avro_reader import (
     IMAGES,
     AvroImages,
@@ -121,9 +121,9 @@ class DebeziumAvro(DebeziumJson):
             schema_values = (
                 values if len(indices) == len(values) else values.take(pa.array(indices))
             )
-            for start in range(0, len(indices), SLICE_ROWS):
-                part = schema_values.slice(start, SLICE_ROWS)
-                part_indices = message_indices[indices[start : start + SLICE_ROWS]]
+            for start in range(0, len(indices), SLICE_ROWS_MAX):
+                part = schema_values.slice(start, SLICE_ROWS_MAX)
+                part_indices = message_indices[indices[start : start + SLICE_ROWS_MAX]]
                 if isinstance(schema_plan, str):
                     outcome.refuse(dict.fromkeys(part_indices.tolist(), schema_plan))
                 else:

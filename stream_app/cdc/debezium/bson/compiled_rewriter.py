@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn
-from stream_app.cdc.json_records.decoder import SAMPLE_ROWS
+from stream_app.cdc.json_records.decoder import SAMPLE_ROW_COUNT
 from stream_app.cdc.json_records.layout_chooser import objects_in
 
 if TYPE_CHECKING:
     from stream_app.cdc.compiled.document_layout import DocumentLayout
 
 _IMAGES = ("after", "before")
-_SLICE_ROWS = 32_768
+_SLICE_ROWS_MAX = 32_768
 
 
 @dataclass(slots=True)
@@ -46,11 +46,11 @@ class CompiledRewriter:
             The rewritten values in parts, and their mask: bool [n].
         """
         if self._layout is None:
-            order = _names_in(values.slice(0, SAMPLE_ROWS).to_pylist())
+            order = _names_in(values.slice(0, SAMPLE_ROW_COUNT).to_pylist())
             self._layout = self.layout_class.for_columns(self._forms(), order) if order else None
         parts, masks = [], []
-        for start in range(0, len(values), _SLICE_ROWS):
-            part = values.slice(start, _SLICE_ROWS)
+        for start in range(0, len(values), _SLICE_ROWS_MAX):
+            part = values.slice(start, _SLICE_ROWS_MAX)
             texts_and_mask = None if self._layout is None else self._layout.rewrite(part)
             texts, is_rewritten = texts_and_mask or (
                 pa.array([], pa.binary()),

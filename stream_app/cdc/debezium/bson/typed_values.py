@@ -44,7 +44,7 @@ _SHOWN_MAX = 80
 _ESCAPED_NAME = r'\\.[^"]*"\s*:'
 """A name with a backslash in it, or a text that looks like one."""
 _NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
-_ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
+_ALLOWED_KINDS: Mapping[Family, frozenset[MongoKind]] = {
     Family.STRING: frozenset(MongoKind),
     Family.BOOLEAN: _NUMBERS - {MongoKind.MOMENT},
     Family.INTEGER: _NUMBERS,
@@ -114,7 +114,9 @@ class TypedColumn:
         """Return whether such a value has a meaning in the column."""
         family = family_of(self.data_type)
         is_chosen_kind = self.is_chosen and _KINDS_IF_CHOSEN.get(family) is mongo_kind
-        return mongo_kind is MongoKind.NULL or mongo_kind in _ALLOWED[family] or is_chosen_kind
+        return (
+            mongo_kind is MongoKind.NULL or mongo_kind in _ALLOWED_KINDS[family] or is_chosen_kind
+        )
 
     def usual_forms(self) -> frozenset[UsualValue] | None:
         """Return the forms of values that may be rewritten together; None if all may."""

@@ -32,7 +32,7 @@ from stream_app.cdc.debezium.decoding.parsed_images import (
 )
 from stream_app.cdc.debezium.decoding.whole_decoding import decode_framed
 from stream_app.cdc.json_records.batch_outcome import ColumnarPart, ColumnarResult
-from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, SchemaGroup
+from stream_app.cdc.json_records.decoder import SAMPLE_ROW_COUNT, SchemaGroup
 from stream_app.cdc.json_records.dialect import DocumentImages
 from stream_app.cdc.json_records.layout_chooser import LayoutChooser, objects_in
 from stream_app.cdc.json_records.message_fields import text_reading
@@ -67,7 +67,7 @@ class FastGroup(SchemaGroup):
     ) -> RecordShape:
         """Return the shape of the group, and learn it from the first values at these indices."""
         return self.learn_shape(
-            values.take(pa.array(indices[:SAMPLE_ROWS])), policy, document_images_of
+            values.take(pa.array(indices[:SAMPLE_ROW_COUNT])), policy, document_images_of
         )
 
 
@@ -140,7 +140,9 @@ def _decode_by_machine_code(
         return None
     layout = chooser.take_layout(
         shape,
-        partial(_layout_of, values, indices[:SAMPLE_ROWS], shape, settings, chooser.layout_class),
+        partial(
+            _layout_of, values, indices[:SAMPLE_ROW_COUNT], shape, settings, chooser.layout_class
+        ),
     )
     return None if layout is None else decode(LaidOutShape(shape, layout), settings, chooser)
 

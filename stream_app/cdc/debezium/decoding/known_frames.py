@@ -40,13 +40,13 @@ _TAIL = b',"source":{'
 _TAIL_COLON = _TAIL.index(b":")
 _LITERAL_FIELDS = frozenset({"op", "connector", *TABLE_FIELDS})
 _TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:)?|-?[0-9][-+.0-9eE]*')
-_FRAMES_KEPT = 32
+_FRAMES_MAX = 32
 """The number of frames that are kept, because each costs a comparison with unmatched records."""
 _MISSES_MAX = 8
 """Rare or unusable frames of a block after which the search learns no more."""
 _RARE_SHARE = 64
 """A frame is rare if it matches at most this share of a block, 1 in 64."""
-_BLOCK_ROWS = 4_096
+_BLOCK_ROW_COUNT = 4_096
 """The number of values in a block: so few fit into the processor's cache."""
 
 
@@ -257,7 +257,7 @@ class KnownFrames:
         while (
             len(unmatched_indices)
             and miss_count < _MISSES_MAX
-            and len(self._frames) < 2 * _FRAMES_KEPT
+            and len(self._frames) < 2 * _FRAMES_MAX
         ):
             index, unmatched_count = int(unmatched_indices[0]), len(unmatched_indices)
             new_frame = frame_of(data[offsets[index] : offsets[index + 1]].tobytes())
@@ -285,7 +285,7 @@ class KnownFrames:
     def _keep_most_frequent(self, all_tails: Sequence[FramedTails]) -> None:
         codes = np.concatenate([tails.codes for tails in all_tails])
         counts = np.bincount(codes, minlength=len(self._frames))
-        order = np.argsort(-counts, kind="stable")[:_FRAMES_KEPT]
+        order = np.argsort(-counts, kind="stable")[:_FRAMES_MAX]
         self._frames = [self._frames[code] for code in order.tolist()]
 
 
@@ -302,8 +302,8 @@ def _blocks(offsets: Int64s) -> Iterator[tuple[int, Int64s]]:
 
     It yields at least one block.
     """
-    for start in range(0, max(len(offsets) - 1, 1), _BLOCK_ROWS):
-        yield start, offsets[start : start + _BLOCK_ROWS + 1]
+    for start in range(0, max(len(offsets) - 1, 1), _BLOCK_ROW_COUNT):
+        yield start, offsets[start : start + _BLOCK_ROW_COUNT + 1]
 
 
 def frame_of(value: bytes) -> RecordFrame | None:

@@ -32,7 +32,7 @@ from stream_app.cdc.wire.protobuf.protobuf_fields import (
 from stream_app.cdc.wire.wire_format import HEAD
 
 _STEPS_MAX = 400
-_NANOS = 10**9
+_NANOS_OF_SECOND = 10**9
 _SECONDS_MAX = 9_000_000_000
 """The maximum seconds of a moment whose nanoseconds fit into 64 bits.
 
@@ -41,7 +41,7 @@ The reader of single messages refuses later moments.
 PATH_MAX = 8
 """The most indices of a message's type: a type within a type within a type, and so on."""
 _UINT32 = np.uint64(2**32 - 1)
-_FIXED = {
+_FIXED_FORMATS = {
     FieldKind.FIXED32: "<u4",
     FieldKind.SFIXED32: "<i4",
     FieldKind.FLOAT: "<f4",
@@ -160,7 +160,7 @@ class ProtobufCursor(ValueCursor):
         else:
             size = 8 if field_kind.wire_type == WIRE_64 else 4
             data = np.ascontiguousarray(self._read_bytes(indices, size))
-            values = data.view(_FIXED[field_kind])[:, 0]
+            values = data.view(_FIXED_FORMATS[field_kind])[:, 0]
         if field_kind in (FieldKind.UINT64, FieldKind.FIXED64):
             # A signed number of 64 bits cannot hold these.
             self._mark_broken(indices[values.view(np.int64) < 0])
@@ -188,9 +188,9 @@ class ProtobufCursor(ValueCursor):
             np.asarray(values[field.name].numeric_values, np.int64)
             for field in (_SECONDS, _NANOS_FIELD)
         )
-        is_too_far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS)
+        is_too_far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS_OF_SECOND)
         self._mark_broken(indices[is_too_far])
-        field_values.put(indices, np.where(is_too_far, 0, seconds) * _NANOS + nanos)
+        field_values.put(indices, np.where(is_too_far, 0, seconds) * _NANOS_OF_SECOND + nanos)
 
     def _cursor_within(self, starts: Int64s, ends: Int64s) -> ProtobufCursor:
         """Return a cursor over parts of the messages; it shares their bytes."""

@@ -23,7 +23,7 @@ from stream_app.process.local_disk import scratch_folder
 from stream_app.version import install_command
 
 _ROOT = "stream_app_registered.proto"
-_IMPORTED = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*\.proto")
+_IMPORTED_FILE = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*\.proto")
 _WELL_KNOWN_TYPES = "google/protobuf/"
 """The folder of the files that protoc brings."""
 _SHOWN_MAX = 160
@@ -110,7 +110,7 @@ def _run_protoc(registered_schema: RegisteredSchema) -> bytes:
         for name, text in ((_ROOT, registered_schema.text), *registered_schema.references):
             if name.startswith(_WELL_KNOWN_TYPES):
                 continue
-            if not _IMPORTED.fullmatch(name):
+            if not _IMPORTED_FILE.fullmatch(name):
                 raise UnreadableRecordError(
                     f"has a schema that imports {name[:_SHOWN_MAX]!r}, which is not a file name"
                 )

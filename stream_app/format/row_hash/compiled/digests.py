@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stream_app.format.row_hash.compiled.md5_block import BLOCK, INITIAL_STATE, LANES, add_block
+from stream_app.format.row_hash.compiled.md5_block import (
+    BLOCK_SIZE,
+    INITIAL_STATE,
+    LANE_COUNT,
+    add_block,
+)
 from stream_app.machine_code.compiler import (
     compiled,
     length_at,
@@ -18,13 +23,13 @@ from stream_app.machine_code.compiler import (
 )
 
 _FIRST, _SECOND, _THIRD, _FOURTH = INITIAL_STATE
-_INT64_BYTES = 8
-_WORD_BYTES, _WORDS = 4, len(INITIAL_STATE)
+_INT64_SIZE = 8
+_WORD_SIZE, _WORD_COUNT = 4, len(INITIAL_STATE)
 """The size of a word of a digest, and the number of words."""
 
 
 class LaneBuffers(NamedTuple):
-    """The addresses of buffers of int64 [LANES], and of the state that `add_block` takes.
+    """The addresses of buffers of int64 [LANE_COUNT], and of the state that `add_block` takes.
 
     Attributes:
         cursors, ends: where the next block of each lane's text begins, and where the text ends.
@@ -47,19 +52,21 @@ def put_digests(starts: int, count: int, digests: int, lanes: LaneBuffers) -> No
             the other.
         count: at least 1.
     """
-    for lane in range(LANES):
+    for lane in range(LANE_COUNT):
         _begin_text(lane, lane, starts, count, lanes)
-    next_text, finished_count = LANES, 0
+    next_text, finished_count = LANE_COUNT, 0
     while finished_count < count:
         add_block(lanes.cursors, lanes.state)
-        for lane in range(LANES):
-            cursor = number_at(lanes.cursors + _INT64_BYTES * lane) + BLOCK
-            if cursor < number_at(lanes.ends + _INT64_BYTES * lane):
+        for lane in range(LANE_COUNT):
+            cursor = number_at(lanes.cursors + _INT64_SIZE * lane) + BLOCK_SIZE
+            if cursor < number_at(lanes.ends + _INT64_SIZE * lane):
                 put_number(lanes.cursors, lane, cursor)
                 continue
-            text = number_at(lanes.texts + _INT64_BYTES * lane)
+            text = number_at(lanes.texts + _INT64_SIZE * lane)
             if text < count:
-                _put_digest(digests + _WORDS * _WORD_BYTES * text, lanes.state + _WORD_BYTES * lane)
+                _put_digest(
+                    digests + _WORD_COUNT * _WORD_SIZE * text, lanes.state + _WORD_SIZE * lane
+                )
                 finished_count += 1
             _begin_text(lane, next_text, starts, count, lanes)
             next_text += 1
@@ -68,17 +75,17 @@ def put_digests(starts: int, count: int, digests: int, lanes: LaneBuffers) -> No
 @compiled
 def _begin_text(lane: int, text: int, starts: int, count: int, lanes: LaneBuffers) -> None:
     """Let a lane begin a text; a lane without one repeats the last, and its digest is left out."""
-    start = starts + _INT64_BYTES * min(text, count - 1)
+    start = starts + _INT64_SIZE * min(text, count - 1)
     put_number(lanes.cursors, lane, number_at(start))
-    put_number(lanes.ends, lane, number_at(start + _INT64_BYTES))
+    put_number(lanes.ends, lane, number_at(start + _INT64_SIZE))
     put_number(lanes.texts, lane, text)
     put_int32(lanes.state, lane, _FIRST)
-    put_int32(lanes.state, LANES + lane, _SECOND)
-    put_int32(lanes.state, 2 * LANES + lane, _THIRD)
-    put_int32(lanes.state, 3 * LANES + lane, _FOURTH)
+    put_int32(lanes.state, LANE_COUNT + lane, _SECOND)
+    put_int32(lanes.state, 2 * LANE_COUNT + lane, _THIRD)
+    put_int32(lanes.state, 3 * LANE_COUNT + lane, _FOURTH)
 
 
 @compiled
 def _put_digest(digest: int, state: int) -> None:
-    for word in range(_WORDS):
-        put_int32(digest, word, length_at(state + _WORD_BYTES * LANES * word))
+    for word in range(_WORD_COUNT):
+        put_int32(digest, word, length_at(state + _WORD_SIZE * LANE_COUNT * word))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import lengths_of
 from stream_app.format.row_hash.compiled.digests import LaneBuffers, put_digests
-from stream_app.format.row_hash.compiled.md5_block import BLOCK, INITIAL_STATE, LANES
+from stream_app.format.row_hash.compiled.md5_block import BLOCK_SIZE, INITIAL_STATE, LANE_COUNT
 from stream_app.format.row_hash.compiled.text_bytes import (
     DIGITS,
     NUMBERS,
@@ -27,10 +27,10 @@ from stream_app.machine_code.compiler import compiled, put_number
 PlacedValues = tuple[int, pa.Array]
 """A column's index in the table, and its values."""
 
-_PIECE_BYTES = 1 << 18
+_PIECE_SIZE = 1 << 18
 """The bytes of the texts that are hashed together."""
 _STRING_KINDS = {pa.string(): TEXTS, pa.binary(): DIGITS}
-_OVERRUN_BYTES = 2 * BLOCK
+_OVERRUN_SIZE = 2 * BLOCK_SIZE
 """The padding of a text, and the bytes that whole words write after it."""
 
 
@@ -49,10 +49,10 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
         -1, 8
     )
     buffer_values = np.ascontiguousarray(buffer_values.T)
-    texts = np.empty(_PIECE_BYTES + _text_bytes_max(wide, count) + _OVERRUN_BYTES, np.uint8)
-    starts = np.empty(_PIECE_BYTES // BLOCK + 2, np.int64)
-    lanes = np.empty((3, LANES), np.int64)
-    state = np.empty((len(INITIAL_STATE), LANES), np.uint32)
+    texts = np.empty(_PIECE_SIZE + _text_bytes_max(wide, count) + _OVERRUN_SIZE, np.uint8)
+    starts = np.empty(_PIECE_SIZE // BLOCK_SIZE + 2, np.int64)
+    lanes = np.empty((3, LANE_COUNT), np.int64)
+    state = np.empty((len(INITIAL_STATE), LANE_COUNT), np.uint32)
     digests = np.empty(2 * count, ">u8")
     _hash(
         count,
@@ -101,7 +101,7 @@ def _hash(
     while row_index < count:
         first_row, cursor = row_index, texts
         put_number(starts, 0, cursor)
-        while row_index < count and cursor < texts + _PIECE_BYTES:
+        while row_index < count and cursor < texts + _PIECE_SIZE:
             cursor = put_text(cursor, row_index, columns)
             row_index += 1
             put_number(starts, row_index - first_row, cursor)

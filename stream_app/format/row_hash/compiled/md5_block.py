@@ -16,15 +16,15 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-BLOCK = 64
-LENGTH_BYTES = 8
+BLOCK_SIZE = 64
+LENGTH_SIZE = 8
 """The bytes of the number of a text's bits, which ends its last block."""
 INITIAL_STATE = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 """A text's state before its first block."""
-LANES = 16
+LANE_COUNT = 16
 """The number of strings at once. A block has as many words, so the words are a square matrix."""
 _WORD, _ADDRESS = ir.IntType(32), ir.IntType(64)
-_WORDS = ir.VectorType(_WORD, LANES)
+_WORDS = ir.VectorType(_WORD, LANE_COUNT)
 _SINES = [int(abs(math.sin(step + 1)) * 2**32) for step in range(64)]
 _SHIFTS = [
     shift for row in ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
@@ -47,7 +47,7 @@ def _add_block() -> Callable[..., Any]:
                 _pointer(builder, builder.load(_element(builder, cursors, lane, _ADDRESS)), _WORDS),
                 align=1,
             )
-            for lane in range(LANES)
+            for lane in range(LANE_COUNT)
         ]
         message = _transpose(builder, blocks)
         parts = [_element(builder, state, part, _WORDS) for part in range(4)]
@@ -70,7 +70,7 @@ def _pointer(builder: Any, address: Any, kind: Any) -> Any:
 
 def _element(builder: Any, table: Any, element_index: int, kind: Any) -> Any:
     """Return a pointer to an element of a table."""
-    size = LANES * 4 if kind is _WORDS else 8
+    size = LANE_COUNT * 4 if kind is _WORDS else 8
     return _pointer(builder, builder.add(table, ir.Constant(_ADDRESS, element_index * size)), kind)
 
 
@@ -79,21 +79,23 @@ def _transpose(builder: Any, rows: list[Any]) -> list[Any]:
 
     Each of four rounds interleaves the vectors of both halves, as a perfect shuffle of cards does.
     """
-    half = LANES // 2
+    half = LANE_COUNT // 2
     for _ in range(4):
         rows = [
             builder.shuffle_vector(
                 rows[position // 2], rows[position // 2 + half], _interleaving(position % 2)
             )
-            for position in range(LANES)
+            for position in range(LANE_COUNT)
         ]
     return rows
 
 
 def _interleaving(half: int) -> Any:
     """Return the alternating words of the lower or upper halves of two vectors."""
-    first_lane = half * (LANES // 2)
-    words = [first_lane + position // 2 + (position % 2) * LANES for position in range(LANES)]
+    first_lane = half * (LANE_COUNT // 2)
+    words = [
+        first_lane + position // 2 + (position % 2) * LANE_COUNT for position in range(LANE_COUNT)
+    ]
     return ir.Constant(_WORDS, [ir.Constant(_WORD, word) for word in words])
 
 
@@ -122,12 +124,12 @@ def _mix(builder: Any, step: int, b: Any, c: Any, d: Any) -> Any:
 
 
 def _constant(value: int) -> Any:
-    return ir.Constant(_WORDS, [ir.Constant(_WORD, value)] * LANES)
+    return ir.Constant(_WORDS, [ir.Constant(_WORD, value)] * LANE_COUNT)
 
 
 add_block: Callable[[int, int], None] = _add_block()
-"""Add the next block of each of `LANES` strings to its state.
+"""Add the next block of each of `LANE_COUNT` strings to its state.
 
 Takes the address of a table of int64, the addresses of the blocks, and that of the state:
-uint32 [4] of `LANES` each.
+uint32 [4] of `LANE_COUNT` each.
 """

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_app.format.row_hash.compiled.md5_block import BLOCK, LENGTH_BYTES
+from stream_app.format.row_hash.compiled.md5_block import BLOCK_SIZE, LENGTH_SIZE
 from stream_app.machine_code.compiler import (
     byte_at,
     compiled,
@@ -92,13 +92,13 @@ def put_text(start: int, row_index: int, columns: TextColumns) -> int:
 @compiled
 def _pad(start: int, end: int) -> int:
     size = end - start
-    padded_end = start + ((size + LENGTH_BYTES) // BLOCK + 1) * BLOCK
+    padded_end = start + ((size + LENGTH_SIZE) // BLOCK_SIZE + 1) * BLOCK_SIZE
     put_byte(end, 0, _PADDING)
     end += 1
-    while end < padded_end - LENGTH_BYTES:
+    while end < padded_end - LENGTH_SIZE:
         put_number(end, 0, 0)
         end += 8
-    put_number(padded_end - LENGTH_BYTES, 0, 8 * size)
+    put_number(padded_end - LENGTH_SIZE, 0, 8 * size)
     return padded_end
 
 

@@ -26,9 +26,9 @@ _LEAF = 4
 _NODES = ((4, 4), (16, 16), (48, 256), (256, 32))
 """The type of an inner node → the maximum number of its children, and the bytes of its body."""
 _NO_CHILD = 0xFF
-_KEY_BYTES, _INDEX_BYTES = 6, 8
+_KEY_SIZE, _INDEX_SIZE = 6, 8
 _RUN, _BITMAP, _ARRAY = 0, 1, 2
-_BITMAP_BYTES = 8192
+_BITMAP_SIZE = 8192
 _ARRAY_MAX = 4096
 _COOKIE, _RUN_COOKIE = 12346, 12347
 _NO_OFFSETS_BELOW = 4
@@ -81,7 +81,7 @@ def write_bitmaps(bitmaps: Bitmaps) -> bytes:
     ]
     if not containers:
         return b"\0"
-    keys = [container.high.to_bytes(_KEY_BYTES, "big") for container in containers]
+    keys = [container.high.to_bytes(_KEY_SIZE, "big") for container in containers]
     parts = [b"\1", struct.pack("<q", len(keys)), *_nodes(keys, range(len(keys)), 0)]
     parts.append(struct.pack("<iBi", 1, _NOT_TRIMMED, len(keys)))
     for container in containers:
@@ -115,9 +115,9 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
         if form != _LEAF:
             byte_offset += _NODES[form][1]
             continue
-        key = int.from_bytes(data[byte_offset : byte_offset + _KEY_BYTES], "big")
-        (index_of[key],) = struct.unpack_from("<q", data, byte_offset + _KEY_BYTES)
-        byte_offset += _KEY_BYTES + _INDEX_BYTES
+        key = int.from_bytes(data[byte_offset : byte_offset + _KEY_SIZE], "big")
+        (index_of[key],) = struct.unpack_from("<q", data, byte_offset + _KEY_SIZE)
+        byte_offset += _KEY_SIZE + _INDEX_SIZE
         remaining_leaf_count -= 1
     return index_of, byte_offset
 
@@ -147,7 +147,7 @@ def _body_size(form: int, cardinality: int, data: bytes, byte_offset: int) -> in
     if form == _RUN:
         return 2 + 4 * int.from_bytes(data[byte_offset : byte_offset + 2], "little")
     if form == _BITMAP:
-        return _BITMAP_BYTES
+        return _BITMAP_SIZE
     if form == _ARRAY:
         return 2 * cardinality
     raise ValueError(f"a container of unknown form {form}")

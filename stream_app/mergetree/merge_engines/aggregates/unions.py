@@ -43,10 +43,10 @@ _UNREADABLE = (ValueError, LookupError, RuntimeError, struct.error)
 _LG_THETA = 12
 """The binary logarithm of the number of hashes that Paimon's unions keep."""
 _ONE_HASH = 1
-_HLL_HEAD, _HLL_EXCEPTIONS = 40, 36
+_HLL_HEAD_SIZE, _HLL_EXCEPTIONS_START = 40, 36
 """In a sketch of 4 bits a bucket, the bytes before the buckets, and those before the number of
 exceptions."""
-_HLL_MODE, _HLL_4_BITS, _IS_EXCEPTION = 0b1111, 0b0010, 15
+_HLL_MODE, _HLL_4_BITS, _EXCEPTION_MARK = 0b1111, 0b0010, 15
 
 
 def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]:
@@ -147,12 +147,14 @@ def _check_hll(data: bytes) -> None:
     Raises:
         ValueError: the sketch announces exceptions but has none.
     """
-    if len(data) <= _HLL_HEAD or data[7] & _HLL_MODE != _HLL_4_BITS:
+    if len(data) <= _HLL_HEAD_SIZE or data[7] & _HLL_MODE != _HLL_4_BITS:
         return  # the library refuses short bytes, and other forms have no exceptions
-    if any(data[_HLL_EXCEPTIONS:_HLL_HEAD]):
+    if any(data[_HLL_EXCEPTIONS_START:_HLL_HEAD_SIZE]):
         return  # the library searches them for the bucket, and reports a missing one
-    buckets = np.frombuffer(data, np.uint8, offset=_HLL_HEAD)
-    if (buckets >> 4 == _IS_EXCEPTION).any() or (buckets & _IS_EXCEPTION == _IS_EXCEPTION).any():
+    buckets = np.frombuffer(data, np.uint8, offset=_HLL_HEAD_SIZE)
+    if (buckets >> 4 == _EXCEPTION_MARK).any() or (
+        buckets & _EXCEPTION_MARK == _EXCEPTION_MARK
+    ).any():
         raise ValueError("a bucket of the sketch is an exception, and the sketch lists none")
 
 

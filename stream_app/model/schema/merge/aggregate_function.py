@@ -66,7 +66,7 @@ class FunctionTraits:
 
 _KEEPS = FunctionTraits(accepts_retracts=True)
 _FIRST = FunctionTraits()
-_ORDERED = FunctionTraits(roots=_ALL - NESTED_ROOTS - {TypeRoot.BOOLEAN, TypeRoot.BLOB})
+_ORDERED_VALUES = FunctionTraits(roots=_ALL - NESTED_ROOTS - {TypeRoot.BOOLEAN, TypeRoot.BLOB})
 _TRUTHS = FunctionTraits(roots=frozenset({TypeRoot.BOOLEAN}))
 _UNIONS = FunctionTraits(roots=frozenset({TypeRoot.VARBINARY}))
 _SUMS = FunctionTraits(roots=_NUMBERS, accepts_retracts=True, counts_repeats=True)
@@ -89,10 +89,10 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
         counts_repeats=True,
         distinct_option="distinct",
     ),
-    "max": _ORDERED,
+    "max": _ORDERED_VALUES,
     "merge_map": FunctionTraits(roots=_MAP, accepts_retracts=True),
     "merge_map_with_keytime": FunctionTraits(roots=_MAP, needs_rows=True),
-    "min": _ORDERED,
+    "min": _ORDERED_VALUES,
     "nested_partial_update": FunctionTraits(roots=_ARRAY, needs_rows=True),
     "nested_update": FunctionTraits(
         roots=_ARRAY,

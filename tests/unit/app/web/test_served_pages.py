@@ -16,7 +16,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.secrets import HIDDEN, Secrets
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.text.listing import age_text
-from stream_app.app.web.drawings.bar_charts import SNAPSHOTS_SHOWN, epoch_chart
+from stream_app.app.web.drawings.bar_charts import SHOWN_SNAPSHOTS_MAX, epoch_chart
 from stream_app.app.web.serving import answers_to, serving_pages
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, table_page
@@ -92,12 +92,12 @@ def test_the_compaction_that_is_due_is_marked_in_the_tree(warehouse: Warehouse) 
 
 def test_the_history_shows_kinds_tags_and_the_latest_snapshots_only(warehouse: Warehouse) -> None:
     orders = warehouse.table("shop.orders", write_only="true")
-    for key in range(SNAPSHOTS_SHOWN + 3):
+    for key in range(SHOWN_SNAPSHOTS_MAX + 3):
         orders.commit(*rows(key))
     create_tag(orders.table, new_tag(orders.table, "before", orders.table.snapshots.latest_id()))
     text = warehouse.get("/tables/shop.orders")
     bars = re.findall(r'<rect class="append"', text)
-    assert len(bars) == SNAPSHOTS_SHOWN
+    assert len(bars) == SHOWN_SNAPSHOTS_MAX
     assert "snapshot 4, APPEND" in text
     assert "snapshot 3, APPEND" not in text
     assert "; tag before" in text

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.observe.events.epoch_history import TableActivity
-from stream_app.app.web.drawings.bar_charts import SPANS, rows_chart
+from stream_app.app.web.drawings.bar_charts import SPAN_COUNT, rows_chart
 from stream_app.app.web.pages import page
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import MatchingRows, read_matching_rows, table_page
-from stream_app.app.web.table_parts import QUARANTINED_READ, quarantined_kinds
+from stream_app.app.web.table_parts import READ_RECORDS_MAX, quarantined_kinds
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, CommitKind
@@ -174,15 +174,15 @@ def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
 
 def test_a_large_quarantine_is_not_read_whole(tmp_path: Path) -> None:
     record = {"topic": "t", "partition": 0, "reason": "value: is bad", "key": None, "value": "a"}
-    lines = [json.dumps({**record, "offset": offset}) for offset in range(QUARANTINED_READ)]
+    lines = [json.dumps({**record, "offset": offset}) for offset in range(READ_RECORDS_MAX)]
     (tmp_path / "epoch-2.jsonl").write_text("\n".join([*lines[1:], lines[-1]]))
     quarantine = open_quarantine(str(tmp_path), {})
     [kind] = quarantined_kinds((), lambda: quarantine)
-    assert (kind.record_count, kind.is_all) == (QUARANTINED_READ - 1, True), "a copy counts once"
+    assert (kind.record_count, kind.is_all) == (READ_RECORDS_MAX - 1, True), "a copy counts once"
     assert [example.offset for example in kind.examples] == [9999, 9998, 9997], "the newest"
     (tmp_path / "epoch-1.jsonl").write_text(f"no record is read any more\n{lines[0]}")
     [kind] = quarantined_kinds((), lambda: quarantine)
-    assert (kind.record_count, kind.is_all) == (QUARANTINED_READ, False)
+    assert (kind.record_count, kind.is_all) == (READ_RECORDS_MAX, False)
 
 
 def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:
@@ -198,8 +198,8 @@ def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:
     assert CommitKind.COMPACT in {snapshot.commit_kind for snapshot in snapshots_backwards}
     assert chart.row_count == sum(range(1, 10))
     assert all(0 <= bar.x < bar.x + bar.width <= 100 for bar in chart.bars)
-    assert max(bar.width for bar in chart.bars) < 100 / SPANS
-    assert len(chart.bars) <= SPANS
+    assert max(bar.width for bar in chart.bars) < 100 / SPAN_COUNT
+    assert len(chart.bars) <= SPAN_COUNT
     assert rows_chart(snapshots_backwards[-1:]) is None, "one snapshot is no history"
 
 

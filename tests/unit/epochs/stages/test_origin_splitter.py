@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
-from stream_app.epochs.stages.origin_splitter import SAMPLE_MESSAGES, OriginSplitter
+from stream_app.epochs.stages.origin_splitter import SAMPLE_MESSAGES_MAX, OriginSplitter
 from stream_app.message_format_registry import FORMATS
 from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.table_assignment import Assignment
@@ -90,9 +90,9 @@ def test_the_splitter_leaves_messages_without_rows_out() -> None:
 
 
 def test_a_table_that_the_job_lacks_is_new_and_some_of_its_messages_come() -> None:
-    count = SAMPLE_MESSAGES + 20
+    count = SAMPLE_MESSAGES_MAX + 20
     parts = split(*(change("items", key) for key in range(count)), change("orders"), change("x"))
-    assert parts == {NEWCOMERS_INDEX: [*range(SAMPLE_MESSAGES), count + 1], 0: [count]}
+    assert parts == {NEWCOMERS_INDEX: [*range(SAMPLE_MESSAGES_MAX), count + 1], 0: [count]}
 
 
 def test_shards_go_into_one_table_that_is_there() -> None:

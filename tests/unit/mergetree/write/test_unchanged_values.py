@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
-from stream_app.mergetree.write.fill_unchanged import PART_BYTES
+from stream_app.mergetree.write.fill_unchanged import PART_SIZE
 from stream_app.mergetree.write.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -196,7 +196,7 @@ def test_large_values_are_restored_some_at_a_time() -> None:
     assert not refused
     counts = [len(keys) for keys, _ in table.lookups]
     assert sum(counts) == len(old)
-    assert max(counts[1:]) * 50_000 < 2 * PART_BYTES
+    assert max(counts[1:]) * 50_000 < 2 * PART_SIZE
 
 
 @pytest.mark.parametrize("may_spill", [True, False], ids=["spilled", "flushed"])

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.spark.driver.supported_versions import SUPPORTED, check_spark, minor_of
+from stream_app.spark.driver.supported_versions import SUPPORTED_VERSIONS, check_spark, minor_of
 from tests.support.jobs.ingest_process import ROOT
 
 
@@ -34,6 +34,6 @@ def test_the_pin_of_pyspark_agrees_with_the_supported_versions() -> None:
         dependency for dependency in project["dependencies"] if dependency.startswith("pyspark")
     ]
     least, below = re.fullmatch(r"pyspark>=([\d.]+),<([\d.]+)", pin).groups()  # type: ignore[union-attr]
-    major, minor = map(int, SUPPORTED[-1].split("."))
-    assert (minor_of(least), below) == (SUPPORTED[0], f"{major}.{minor + 1}")
-    assert minor_of(version("pyspark")) in SUPPORTED
+    major, minor = map(int, SUPPORTED_VERSIONS[-1].split("."))
+    assert (minor_of(least), below) == (SUPPORTED_VERSIONS[0], f"{major}.{minor + 1}")
+    assert minor_of(version("pyspark")) in SUPPORTED_VERSIONS

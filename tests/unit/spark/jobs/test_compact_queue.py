@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from stream_app.spark.jobs.spark_compactions import (
     OVERTAKEN_BY_A_RUN,
-    SHARED_BYTES,
     SHARED_COMPACTIONS_MAX,
+    SHARED_SIZE_MAX,
     queue_rank,
     shared_count,
 )
@@ -29,11 +29,11 @@ def test_no_compaction_waits_forever(runs: int, others: int, number: int) -> Non
 
 
 def test_small_compactions_share_a_job_until_it_is_full() -> None:
-    small = SHARED_BYTES // 4
+    small = SHARED_SIZE_MAX // 4
     assert shared_count([small] * 9) == 4
-    assert shared_count([small, SHARED_BYTES, small]) == 1
+    assert shared_count([small, SHARED_SIZE_MAX, small]) == 1
     assert shared_count([1] * 1000) == SHARED_COMPACTIONS_MAX
 
 
 def test_a_large_compaction_has_a_job_of_its_own() -> None:
-    assert shared_count([SHARED_BYTES + 1, 1, 1]) == 1
+    assert shared_count([SHARED_SIZE_MAX + 1, 1, 1]) == 1
