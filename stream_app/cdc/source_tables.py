@@ -146,6 +146,6 @@ def first_records(columns: Sequence[pa.Array], mask: Bools) -> dict[str, int]:
 
 def _is_constant(column: pa.Array) -> bool:
     if isinstance(column, pa.DictionaryArray) and not column.null_count:
-        used_codes = np.flatnonzero(np.bincount(column.indices.to_numpy()))
-        column = column.dictionary.take(pa.array(used_codes))
+        used_indices = np.flatnonzero(np.bincount(column.indices.to_numpy()))
+        column = column.dictionary.take(pa.array(used_indices))
     return len(column.unique()) == 1

@@ -104,8 +104,8 @@ def hash_rows(flat: Bytes, offsets: Int64s) -> npt.NDArray[np.int32]:
     order = np.argsort(-counts, kind="stable")
     hashes = np.empty(len(order), dtype=np.uint32)
     for start in range(0, len(order), _BLOCK_ROW_COUNT):
-        rows = order[start : start + _BLOCK_ROW_COUNT]
-        hashes[rows] = _hash_block(words, starts[rows], counts[rows])
+        row_indices = order[start : start + _BLOCK_ROW_COUNT]
+        hashes[row_indices] = _hash_block(words, starts[row_indices], counts[row_indices])
     return hashes.view(np.int32)
 
 

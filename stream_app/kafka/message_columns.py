@@ -119,8 +119,8 @@ def copy_cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
 def _copy_each(addresses: Int64s, lengths: Int64s) -> pa.Array:
     ends = addresses + lengths
     gaps = addresses[1:] - ends[:-1]
-    breaks = np.flatnonzero((gaps < 0) | (gaps > _STRETCH_GAP_MAX)) + 1
-    bounds = [0, *breaks.tolist(), len(addresses)]
+    later_starts = np.flatnonzero((gaps < 0) | (gaps > _STRETCH_GAP_MAX)) + 1
+    bounds = [0, *later_starts.tolist(), len(addresses)]
     stretches = [
         _copy_ascending(addresses[start:end], ends[start:end])
         for start, end in itertools.pairwise(bounds)

@@ -221,9 +221,9 @@ class RangeReader:
         """Handle everything else that arrives: the range's end, later messages, and errors."""
         now_s, offset_range = self._clock.steady_seconds(), progress.offset_range
         is_later = (fields.errors == 0) & (fields.offsets >= offset_range.end)
-        later_messages = np.flatnonzero(is_later).tolist()
+        later_indices = np.flatnonzero(is_later).tolist()
         for index in np.flatnonzero(fields.errors).tolist():  # one or two, at an end
-            if later_messages and index > later_messages[0]:
+            if later_indices and index > later_indices[0]:
                 break
             code, offset = int(fields.errors[index]), int(fields.offsets[index])
             if code == KafkaCode.PARTITION_EOF:
@@ -238,7 +238,7 @@ class RangeReader:
                 progress.last_error = self._client.text(code)
             else:
                 raise self._failure(offset_range, code)
-        if later_messages:
+        if later_indices:
             self._check_tail(progress)
             progress.advance(offset_range.end, now_s)
 

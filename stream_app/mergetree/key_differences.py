@@ -181,14 +181,14 @@ def _compare(window: MergeWindow, layout: KeyValueLayout) -> Differences:
     is_first = np.concatenate(([True], is_last[:-1]))[: len(is_last)]
     is_after = batch.column(_SIDE).to_numpy()[order] == _AFTER
     is_alone = is_first & is_last
-    pairs = np.flatnonzero(~is_last)
+    pair_starts = np.flatnonzero(~is_last)
     return Differences(
         batch=batch,
         order=order,
         added_indices=np.flatnonzero(is_alone & is_after),
         removed_indices=np.flatnonzero(is_alone & ~is_after),
-        older_indices=pairs + is_after[pairs],
-        newer_indices=pairs + (~is_after[pairs]),
+        older_indices=pair_starts + is_after[pair_starts],
+        newer_indices=pair_starts + (~is_after[pair_starts]),
     )
 
 

@@ -76,6 +76,8 @@ def assignments(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.expr]]:
         match node:
             case ast.NamedExpr(target=name, value=value):
                 yield name, value
+            case ast.AnnAssign(target=name, value=ast.expr() as value):
+                yield name, value
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
                     match target, value:

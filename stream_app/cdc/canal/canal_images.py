@@ -94,8 +94,8 @@ class _PairedRows(NamedTuple):
                 lambda document, row: enumerate(document["old"], int(self.data.starts[row])),
             )
         record_of_row: Int64s = np.full(len(self.old.values), -1, np.int64)
-        paired_records = np.flatnonzero(self.old_indices >= 0)
-        record_of_row[self.old_indices[paired_records]] = paired_records
+        paired_indices = np.flatnonzero(self.old_indices >= 0)
+        record_of_row[self.old_indices[paired_indices]] = paired_indices
         nulls = (record_of_row[rows] for rows in messages.nulls["old"])
         return [records[records >= 0] for records in nulls], ()
 

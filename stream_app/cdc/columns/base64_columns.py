@@ -198,9 +198,9 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
         with such a character, bool [n]; None if there are none.
     """
     data, offsets = own_bytes(texts)
-    wide_bytes = np.flatnonzero(data > 0xC3)
-    if len(wide_bytes):
-        indices = np.searchsorted(offsets, wide_bytes, side="right") - 1
+    wide_byte_positions = np.flatnonzero(data > 0xC3)
+    if len(wide_byte_positions):
+        indices = np.searchsorted(offsets, wide_byte_positions, side="right") - 1
         has_failed: Bools = np.zeros(len(texts), np.bool_)
         has_failed[indices] = True
         return decode_latin_1(null_where(texts, has_failed))[0], has_failed

@@ -188,12 +188,12 @@ class ShapeDecoder(Generic[GroupT]):
         is_candidate &= ~may_be_misread(values, has_decimals=has_decimals)
         shape = group.shape
         if shape is None or policy.examines_records:
-            sample = np.flatnonzero(is_candidate)[
+            sample_indices = np.flatnonzero(is_candidate)[
                 : None if policy.examines_records else SAMPLE_ROW_COUNT
             ]
-            shape, has_shape = self._learn_shape(placed_values.take(sample))
+            shape, has_shape = self._learn_shape(placed_values.take(sample_indices))
             if policy.examines_records:
-                is_candidate[sample] = has_shape
+                is_candidate[sample_indices] = has_shape
         if not is_candidate.any():
             return ~is_candidate
         return self._decode_same_shape(placed_values, is_candidate, shape)

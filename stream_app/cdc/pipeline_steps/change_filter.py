@@ -80,13 +80,13 @@ def filter_changes(
         is_true = is_true | (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
     is_kept = is_true.copy()
     new_kinds = kinds.copy()
-    before = np.flatnonzero(is_pair)
-    passes_before, passes_after = is_true[before], is_true[before + 1]
-    new_kinds[before[passes_before & ~passes_after]] = RowKind.DELETE
-    new_kinds[before[~passes_before & passes_after] + 1] = RowKind.INSERT
+    before_indices = np.flatnonzero(is_pair)
+    passes_before, passes_after = is_true[before_indices], is_true[before_indices + 1]
+    new_kinds[before_indices[passes_before & ~passes_after]] = RowKind.DELETE
+    new_kinds[before_indices[~passes_before & passes_after] + 1] = RowKind.INSERT
     if known_columns is not KnownColumns.CERTAIN:
         is_alone = kinds == RowKind.UPDATE_AFTER
-        is_alone[before + 1] = False
+        is_alone[before_indices + 1] = False
         new_kinds[is_alone & ~is_true] = RowKind.DELETE
         is_kept |= is_alone
     return FilteredRows(is_kept, new_kinds)

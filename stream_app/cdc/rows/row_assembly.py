@@ -124,9 +124,9 @@ def plan_rows(
     emits = np.empty((len(ops), 2), np.bool_)
     emits[:, 0] = has_before & ((ops == DELETE) | (is_update & wants_update_before))
     emits[:, 1] = has_after & (is_update | (ops == CREATE) | (ops == READ))
-    slots = np.flatnonzero(emits)
-    record_indices = slots >> 1
-    is_after: Bools = (slots & 1).astype(np.bool_)
+    slot_indices = np.flatnonzero(emits)
+    record_indices = slot_indices >> 1
+    is_after: Bools = (slot_indices & 1).astype(np.bool_)
     row_ops = ops[record_indices]
     row_kinds = np.where(is_after, _KIND_AFTER[row_ops], _KIND_BEFORE[row_ops])
     return RowPlan(record_indices, is_after, row_kinds)
@@ -178,14 +178,17 @@ def changes_key(
         bool [n].
     """
     has_changed: Bools = np.zeros(len(before_indices), np.bool_)
-    updates = np.flatnonzero((before_indices >= 0) & (after_indices >= 0))
-    old_indices, new_indices = pa.array(before_indices[updates]), pa.array(after_indices[updates])
+    update_indices = np.flatnonzero((before_indices >= 0) & (after_indices >= 0))
+    old_indices, new_indices = (
+        pa.array(before_indices[update_indices]),
+        pa.array(after_indices[update_indices]),
+    )
     for reading, column in zip(readings, columns, strict=True):
         if reading.is_key:
             before, after = column.take(old_indices), column.take(new_indices)
-            has_changed[updates] |= _differs(before, after)
+            has_changed[update_indices] |= _differs(before, after)
             if reading.is_nullable_key:
-                has_changed[updates] |= valid_of(before) != valid_of(after)
+                has_changed[update_indices] |= valid_of(before) != valid_of(after)
     return has_changed
 
 

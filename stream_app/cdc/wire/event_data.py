@@ -154,13 +154,13 @@ def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, p
     data_starts[event_indices[::-1]] = positions[::-1]
     body_starts = data_starts + len(_DATA_MARKER)
     ends = offsets[1:] - 1
-    braces = np.flatnonzero(raw == ord("{"))
-    second_braces = np.searchsorted(braces, offsets[:-1]) + 1
+    brace_positions = np.flatnonzero(raw == ord("{"))
+    second_braces = np.searchsorted(brace_positions, offsets[:-1]) + 1
     is_candidate = (data_starts >= 0) & looks_like_object(values) & ~are_too_deep(values)
-    is_candidate &= (body_starts < ends) & (second_braces < len(braces))
+    is_candidate &= (body_starts < ends) & (second_braces < len(brace_positions))
     indices = np.flatnonzero(is_candidate)
     # No attribute before the data is an object, and the data is one.
-    is_next = braces[second_braces[indices]] == body_starts[indices]
+    is_next = brace_positions[second_braces[indices]] == body_starts[indices]
     indices = indices[is_next & (raw[ends[indices] - 1] == ord("}"))]
     heads = slices_of(raw, offsets[:-1][indices], data_starts[indices] + 1)
     bodies = slices_of(raw, body_starts[indices], ends[indices])

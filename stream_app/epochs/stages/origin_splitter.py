@@ -66,7 +66,7 @@ class OriginSplitter:
             )
         if NEWCOMERS_INDEX in destinations:
             yield TableMessages(
-                NEWCOMERS_INDEX, messages.take(pa.array(_samples(origins, message_tables)))
+                NEWCOMERS_INDEX, messages.take(pa.array(_sample_indices(origins, message_tables)))
             )
         if reasons:
             yield TableMessages(UNREADABLE_INDEX, bad_records_with_reasons(messages, reasons))
@@ -93,12 +93,12 @@ def _parts(
         yield int(message_tables[first_index]), table_messages
 
 
-def _samples(
+def _sample_indices(
     origins: Origins, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the indices of a few messages of each new table, in order."""
     new_indices = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
     codes = origins.codes[new_indices]
     assert NO_TABLE not in codes, "a message without a table is of no new one"
-    samples = [new_indices[codes == code][:SAMPLE_MESSAGES_MAX] for code in np.unique(codes)]
-    return np.sort(np.concatenate(samples))
+    sample_indices = [new_indices[codes == code][:SAMPLE_MESSAGES_MAX] for code in np.unique(codes)]
+    return np.sort(np.concatenate(sample_indices))

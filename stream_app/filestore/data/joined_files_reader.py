@@ -112,8 +112,8 @@ class JoinedFilesReader:
         owners: _Owners,
         reader: DataFileReader,
     ) -> Iterator[pa.RecordBatch]:
-        changes = np.flatnonzero(np.diff(owners)) + 1
-        bounds = [0, *changes.tolist(), group.row_count]
+        later_starts = np.flatnonzero(np.diff(owners)) + 1
+        bounds = [0, *later_starts.tolist(), group.row_count]
         for start, end in pairwise(bounds):
             file = files[owners[start]]
             skipped_count = group.first_row + start - first_row(file)

@@ -45,8 +45,8 @@ def ranges_of(starts: Int64s, row_count: int, is_wanted: Sequence[bool]) -> list
         row_count: the rows of the row group, where the last part ends.
     """
     padded_mask = np.concatenate([[False], np.asarray(is_wanted, np.bool_), [False]])
-    range_bounds = np.flatnonzero(padded_mask[1:] != padded_mask[:-1])
-    rows = np.append(starts, row_count)[range_bounds].tolist()
+    bound_indices = np.flatnonzero(padded_mask[1:] != padded_mask[:-1])
+    rows = np.append(starts, row_count)[bound_indices].tolist()
     return [RowRange(*pair) for pair in zip(rows[::2], rows[1::2], strict=True)]
 
 

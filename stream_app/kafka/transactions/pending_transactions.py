@@ -91,9 +91,11 @@ class PendingTransactions:
         messages = self.messages
         is_bound = (messages["kind"] == MessageKind.CHANGE) & messages["is_new"]
         is_bound &= ~self.is_past(messages)
-        markers = np.flatnonzero(np.isin(messages["kind"], MARKERS))
-        codes = 2 * messages["transaction"][markers] + (messages["kind"][markers] == MARKERS[1])
-        is_bound[markers[np.unique(codes, return_index=True)[1]]] = True
+        marker_indices = np.flatnonzero(np.isin(messages["kind"], MARKERS))
+        codes = 2 * messages["transaction"][marker_indices] + (
+            messages["kind"][marker_indices] == MARKERS[1]
+        )
+        is_bound[marker_indices[np.unique(codes, return_index=True)[1]]] = True
         is_bound &= messages["transaction"] != NO_CODE
         is_bound[is_bound] &= ~self.is_old[messages["transaction"][is_bound]]
         bound: PendingRows = messages[is_bound]

@@ -224,8 +224,8 @@ def _valid_mask(column: pa.Array) -> Bools:
 def _integer_matches(key_column: pa.Array, row_column: pa.Array) -> tuple[Int64s, Int64s]:
     keys, rows = (column.to_numpy(zero_copy_only=False) for column in (key_column, row_column))
     indices = np.searchsorted(rows, keys)
-    in_range = np.flatnonzero(indices < len(rows))
-    key_indices = in_range[rows[indices[in_range]] == keys[in_range]]
+    candidate_indices = np.flatnonzero(indices < len(rows))
+    key_indices = candidate_indices[rows[indices[candidate_indices]] == keys[candidate_indices]]
     return key_indices, indices[key_indices]
 
 

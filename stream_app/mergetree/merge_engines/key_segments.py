@@ -79,9 +79,9 @@ class KeySegments:
 
     def _merged_kinds(self, is_delete: Bools) -> npt.NDArray[np.int8]:
         kinds = is_delete.astype(np.int8) * np.int8(RowKind.DELETE)
-        unmerged_keys = np.flatnonzero(~self.is_merged)
-        kinds[unmerged_keys] = self.batch.column(VALUE_KIND).to_numpy()[
-            self.newest_row_indices[unmerged_keys]
+        unmerged_indices = np.flatnonzero(~self.is_merged)
+        kinds[unmerged_indices] = self.batch.column(VALUE_KIND).to_numpy()[
+            self.newest_row_indices[unmerged_indices]
         ]
         return kinds
 

@@ -198,9 +198,9 @@ def _affected_rows(
     # Without untracked columns an older hidden change cannot affect a later version.
     start_min = None if rule.history_columns.untracked_columns else int(first_changes.min())
     changes_of_keys = hidden_changes.find(keys, start_min)
-    last_before = np.flatnonzero(is_before_changes & ~is_past)
+    last_indices = np.flatnonzero(is_before_changes & ~is_past)
     first_starts = np.full(keys.num_rows, np.iinfo(np.int64).min)
-    first_starts[stored_rows.key_indices[last_before]] = starts[last_before]
+    first_starts[stored_rows.key_indices[last_indices]] = starts[last_indices]
     is_near = (
         _integers(changes_of_keys.rows.column(start)) >= first_starts[changes_of_keys.key_indices]
     )
@@ -293,18 +293,18 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
     codes = _tracked_codes(states, rule)
     is_continued = has_predecessor & is_value  # whether the state continues the previous version
     is_continued[1:] &= is_value[:-1] & (codes[1:] == codes[:-1])
-    heads = np.flatnonzero(is_value & ~is_continued)
-    breaks = np.append(np.flatnonzero(~is_continued), states.num_rows)
-    ends = breaks[np.searchsorted(breaks, heads, side="right")]
+    head_indices = np.flatnonzero(is_value & ~is_continued)
+    break_indices = np.append(np.flatnonzero(~is_continued), states.num_rows)
+    ends = break_indices[np.searchsorted(break_indices, head_indices, side="right")]
     is_ended = np.append(has_predecessor, False)[ends]
     start_times = states.column(columns.valid_from)
     valid_to = start_times.take(pa.array(ends, mask=~is_ended))
     versions = rows_at(states, ends - 1)
-    versions = _set_column(versions, columns.valid_from, start_times.take(pa.array(heads)))
+    versions = _set_column(versions, columns.valid_from, start_times.take(pa.array(head_indices)))
     versions = _set_column(versions, columns.valid_to, valid_to)
     versions = _set_column(versions, columns.is_current, pa.array(~is_ended))
     is_shown = np.zeros(len(is_value), np.bool_)
-    is_shown[heads] = True
+    is_shown[head_indices] = True
     if columns.untracked_columns:  # a longer version has the untracked values of its newest row
         is_shown[:-1] &= ~is_continued[1:]
     is_shown[1:] |= ~is_value[1:] & has_predecessor[1:] & is_value[:-1]

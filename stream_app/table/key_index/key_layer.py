@@ -62,16 +62,16 @@ class KeyLayer:
         index_of_key = np.full(len(wanted_keys), -1, np.int64)
         hashes = self.keys.hashes
         # In the order of hashes, the search visits each page of the file once.
-        open_keys = np.argsort(wanted_keys.hashes, kind="stable")
-        indices = np.searchsorted(hashes, wanted_keys.hashes[open_keys]).astype(np.int64)
-        while len(open_keys):
+        open_indices = np.argsort(wanted_keys.hashes, kind="stable")
+        indices = np.searchsorted(hashes, wanted_keys.hashes[open_indices]).astype(np.int64)
+        while len(open_indices):
             is_inside = indices < len(hashes)
-            open_keys, indices = open_keys[is_inside], indices[is_inside]
-            has_hash = hashes[indices] == wanted_keys.hashes[open_keys]
-            open_keys, indices = open_keys[has_hash], indices[has_hash]
-            is_same = _same_key_mask(self.keys.batch, indices, wanted_keys.batch, open_keys)
-            index_of_key[open_keys[is_same]] = indices[is_same]
-            open_keys, indices = open_keys[~is_same], indices[~is_same] + 1
+            open_indices, indices = open_indices[is_inside], indices[is_inside]
+            has_hash = hashes[indices] == wanted_keys.hashes[open_indices]
+            open_indices, indices = open_indices[has_hash], indices[has_hash]
+            is_same = _same_key_mask(self.keys.batch, indices, wanted_keys.batch, open_indices)
+            index_of_key[open_indices[is_same]] = indices[is_same]
+            open_indices, indices = open_indices[~is_same], indices[~is_same] + 1
         return index_of_key
 
     def codes_of(self, wanted_keys: Keys) -> BucketCodes:

@@ -274,12 +274,12 @@ class _RowsToPlace:
             for pair in distinct_pairs.tolist()
         ]
         new_codes[has_row] = np.array(pair_codes, np.int64)[pair_of_key]
-        moved_keys = np.flatnonzero(new_codes != bucket_codes)
-        if len(moved_keys):
+        moved_indices = np.flatnonzero(new_codes != bucket_codes)
+        if len(moved_indices):
             self.key_index.move(
-                keys.keys_at(moved_keys),
-                bucket_codes[moved_keys],
-                new_codes[moved_keys].astype(np.int32),
+                keys.keys_at(moved_indices),
+                bucket_codes[moved_indices],
+                new_codes[moved_indices].astype(np.int32),
             )
 
     def _rows_by_bucket(

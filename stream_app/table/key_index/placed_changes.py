@@ -103,14 +103,18 @@ def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s
     previous_partitions[is_first] = changes.partitions_before[changes.key_numbers[is_first]]
     has_row = previous_partitions != NOWHERE
     is_move = ~changes.is_removal & has_row & (previous_partitions != changes.partitions)
-    moves, adds = np.flatnonzero(is_move), np.flatnonzero(~changes.is_removal)
-    deletes = np.flatnonzero(changes.is_removal & has_row)
-    change_indices = np.concatenate([moves, adds, deletes])
+    move_indices, add_indices = np.flatnonzero(is_move), np.flatnonzero(~changes.is_removal)
+    delete_indices = np.flatnonzero(changes.is_removal & has_row)
+    change_indices = np.concatenate([move_indices, add_indices, delete_indices])
     partitions = np.concatenate(
-        [previous_partitions[moves], changes.partitions[adds], previous_partitions[deletes]]
+        [
+            previous_partitions[move_indices],
+            changes.partitions[add_indices],
+            previous_partitions[delete_indices],
+        ]
     )
     deletes_older = np.zeros(len(change_indices), np.bool_)
-    deletes_older[: len(moves)] = True
+    deletes_older[: len(move_indices)] = True
     partitions_after = changes.partitions_before.copy()
     partitions_after[changes.key_numbers[is_last]] = new_partitions[is_last]
     return change_indices, partitions, deletes_older, partitions_after

@@ -207,8 +207,8 @@ def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
     )
     is_live = repeated_rows.column(IS_LIVE).to_numpy(zero_copy_only=False)
     # By key, bucket, snapshot, sequence number: the newest row of a key comes last in its bucket.
-    order_in_buckets = np.lexsort((sequence, snapshot_index, bucket_code, codes))
-    newest_rows = _last_of(order_in_buckets, codes, bucket_code)
+    bucket_order = np.lexsort((sequence, snapshot_index, bucket_code, codes))
+    newest_rows = _last_of(bucket_order, codes, bucket_code)
     # By key, then live rows, snapshot and sequence number: the last row of a key is live if any is.
     newest_rows = newest_rows[
         np.lexsort(

@@ -68,16 +68,13 @@ def number_constants(tree: ast.Module) -> Iterator[str]:
 
 def constants(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
     """Names in upper case of a module and its classes, with the values; no members of enums."""
-    module = ast.Module([item for item in body if isinstance(item, ast.Assign)], [])
-    for target, value in assignments(module):
+    statements = [item for item in body if isinstance(item, ast.Assign | ast.AnnAssign)]
+    for target, value in assignments(ast.Module(list(statements), [])):
         match target:
             case ast.Name(id=name) if name.isupper():
                 yield name, value
     for item in body:
         match item:
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                if name.isupper():
-                    yield name, value
             case ast.ClassDef(bases=bases, body=members):
                 if not any(ast.unparse(base).endswith(("Enum", "Flag")) for base in bases):
                     yield from constants(members)

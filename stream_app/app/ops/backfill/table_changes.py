@@ -188,9 +188,9 @@ class TableChanges:
         rows = np.concatenate([rows_of_kind for rows_of_kind, _, _ in parts])
         key_rows = np.concatenate([keys for _, _, keys in parts])
         kinds = np.concatenate([np.full(len(keys), kind, np.int8) for _, kind, keys in parts])
-        by_key = np.argsort(key_rows, kind="stable")  # a -U precedes its +U
-        batch = row_differences.batch.take(pa.array(row_differences.order[rows[by_key]]))
-        return self._with_kinds(batch, kinds[by_key])
+        order = np.argsort(key_rows, kind="stable")  # a -U precedes its +U
+        batch = row_differences.batch.take(pa.array(row_differences.order[rows[order]]))
+        return self._with_kinds(batch, kinds[order])
 
     def _with_kinds(
         self, batch: pa.RecordBatch, kinds: np.ndarray[tuple[int], np.dtype[np.int8]]

@@ -89,8 +89,8 @@ def _has_fractions(texts: pa.Array) -> bool:
 def _have_inner_brackets(texts: pa.Array) -> Bools:
     """Return the mask of texts with more than one opening bracket: bool [n]."""
     offsets, data = offsets_of(texts), bytes_of(texts)
-    openings = np.flatnonzero(data[: offsets[-1]] | 32 == ord("{"))
-    counts = np.diff(np.searchsorted(openings, offsets))
+    opening_positions = np.flatnonzero(data[: offsets[-1]] | 32 == ord("{"))
+    counts = np.diff(np.searchsorted(opening_positions, offsets))
     has_several: Bools = (counts > 1) & valid_of(texts)
     return has_several
 

@@ -55,9 +55,9 @@ def find_heads(data: Bytes, starts: Int64s, tail_starts: Int64s) -> tuple[ImageH
         data[tail_starts - 1] == ord("l"), words, tail_starts - len(_NULL_AFTER), _NULL_AFTER
     )
     middles = np.where(is_null_before, before_starts + len(_NULL), tail_starts - len(_NULL_AFTER))
-    rows_with_both = np.flatnonzero(has_start & ~is_null_before & ~is_null_after)
-    middles[rows_with_both] = _middles(
-        words, before_starts[rows_with_both], tail_starts[rows_with_both]
+    update_indices = np.flatnonzero(has_start & ~is_null_before & ~is_null_after)
+    middles[update_indices] = _middles(
+        words, before_starts[update_indices], tail_starts[update_indices]
     )
     has_head: Bools = has_start & (middles >= before_starts)
     middles = np.where(has_head, middles, before_starts)

@@ -127,28 +127,28 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
     if not column.null_count:
         return ends
     is_valid = valid_of(column)
-    open_segments = np.flatnonzero(~is_valid[ends])
+    open_indices = np.flatnonzero(~is_valid[ends])
     edges = changes.ends if step < 0 else changes.starts
     nearest_rows = ends.copy()
     for distance in range(1, min(changes.depth, SHALLOW)):
         # Selecting by indices is three times faster than by an irregular mask.
-        open_segments = open_segments[np.flatnonzero(changes.lengths[open_segments] > distance)]
-        rows = changes.row_indices[edges[open_segments] + step * distance]
+        open_indices = open_indices[np.flatnonzero(changes.lengths[open_indices] > distance)]
+        rows = changes.row_indices[edges[open_indices] + step * distance]
         is_hit = is_valid[rows]
         hit_indices = np.flatnonzero(is_hit)
-        nearest_rows[open_segments[hit_indices]] = rows[hit_indices]
-        open_segments = open_segments[np.flatnonzero(~is_hit)]
-    open_segments = open_segments[changes.lengths[open_segments] > SHALLOW]
-    if len(open_segments):
+        nearest_rows[open_indices[hit_indices]] = rows[hit_indices]
+        open_indices = open_indices[np.flatnonzero(~is_hit)]
+    open_indices = open_indices[changes.lengths[open_indices] > SHALLOW]
+    if len(open_indices):
         is_valid_change = is_valid[changes.row_indices]
         valid_indices = (
             changes.last_indices(is_valid_change)
             if step < 0
             else changes.first_indices(is_valid_change)
         )
-        valid_indices = valid_indices[open_segments]
+        valid_indices = valid_indices[open_indices]
         has_value = (valid_indices >= 0) & (valid_indices < len(changes.row_indices))
-        nearest_rows[open_segments[has_value]] = changes.row_indices[valid_indices[has_value]]
+        nearest_rows[open_indices[has_value]] = changes.row_indices[valid_indices[has_value]]
     return nearest_rows
 
 

@@ -63,9 +63,11 @@ def _all_elements(nested_column: NestedColumn, elements: Elements, count: int) -
 
 def _distinct_elements(nested_column: NestedColumn, elements: Elements, count: int) -> pa.Array:
     pairs = _pairs(nested_column, elements)
-    standing = np.flatnonzero(is_standing_element(elements, pairs))
-    distinct = elements.where(standing).where(first_of_each(pairs[standing]))
-    return build_elements(nested_column, distinct, count)
+    standing_indices = np.flatnonzero(is_standing_element(elements, pairs))
+    distinct_elements = elements.where(standing_indices).where(
+        first_of_each(pairs[standing_indices])
+    )
+    return build_elements(nested_column, distinct_elements, count)
 
 
 def _pairs(nested_column: NestedColumn, elements: Elements) -> Int64s:
@@ -175,8 +177,8 @@ def _without_nulls(nested_column: NestedColumn, elements: Elements) -> tuple[Ele
 
 def _newest_elements(elements: Elements, pairs: Int64s) -> Elements:
     """Return each remaining pair's newest element, at the place of the oldest."""
-    standing = np.flatnonzero(is_standing_element(elements, pairs))
-    elements, pairs = elements.where(standing), pairs[standing]
+    standing_indices = np.flatnonzero(is_standing_element(elements, pairs))
+    elements, pairs = elements.where(standing_indices), pairs[standing_indices]
     order = np.lexsort((elements.ranks, elements.segments))
     elements, pairs = elements.where(order), pairs[order]
     return elements.where(last_of_each(pairs))

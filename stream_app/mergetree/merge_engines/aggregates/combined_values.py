@@ -54,15 +54,15 @@ def combine_segments(
     indices, sizes = changes.in_order(is_counted), changes.sums(is_counted.astype(np.int64))
     ends = np.cumsum(sizes)
     result_indices = np.full(len(sizes), -1, dtype=np.int64)
-    nonempty_segments = np.flatnonzero(sizes)
-    result_indices[nonempty_segments] = changes.row_indices[indices[ends[nonempty_segments] - 1]]
-    multi_value_segments = np.flatnonzero(sizes > 1)
-    if not len(multi_value_segments):
+    nonempty_indices = np.flatnonzero(sizes)
+    result_indices[nonempty_indices] = changes.row_indices[indices[ends[nonempty_indices] - 1]]
+    multi_value_indices = np.flatnonzero(sizes > 1)
+    if not len(multi_value_indices):
         return result_indices
     combined_indices = indices[np.flatnonzero(np.repeat(sizes > 1, sizes))]
     values = column.take(pa.array(changes.row_indices[combined_indices]))
-    results = combine(values, np.cumsum(np.concatenate(([0], sizes[multi_value_segments]))))
-    result_indices[multi_value_segments] = len(column) + np.arange(len(multi_value_segments))
+    results = combine(values, np.cumsum(np.concatenate(([0], sizes[multi_value_indices]))))
+    result_indices[multi_value_indices] = len(column) + np.arange(len(multi_value_indices))
     return pa.concat_arrays([column, results]).take(
         pa.array(result_indices, mask=result_indices < 0)
     )

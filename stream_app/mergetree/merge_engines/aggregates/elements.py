@@ -128,8 +128,8 @@ def fold_elements(
     is_rebuilt = sizes > 1
     if rebuilds_single is not None:
         is_rebuilt |= rebuilds_single & (last_adds >= 0)
-    rebuilt = np.flatnonzero(is_rebuilt)
-    if not len(rebuilt):
+    rebuilt_indices = np.flatnonzero(is_rebuilt)
+    if not len(rebuilt_indices):
         return result_indices
     change_indices = np.flatnonzero(is_counted & np.repeat(is_rebuilt, changes.lengths))
     nested_column = NestedColumn.of_column(column)
@@ -145,8 +145,8 @@ def fold_elements(
         is_retract[change_indices][owners],
         ranks[owners],
     )
-    folded_column = choose(nested_column, elements, len(rebuilt))
-    result_indices[rebuilt] = len(column) + np.arange(len(rebuilt))
+    folded_column = choose(nested_column, elements, len(rebuilt_indices))
+    result_indices[rebuilt_indices] = len(column) + np.arange(len(rebuilt_indices))
     return pa.concat_arrays([column, folded_column]).take(
         pa.array(result_indices, mask=result_indices < 0)
     )

@@ -95,15 +95,15 @@ class Segments:
     def later_row_indices(self) -> list[tuple[Int64s, Int64s]]:
         """The segments and the changes' rows of each round but the first."""
         rounds = []
-        active_segments = np.flatnonzero(self.lengths > 1)
+        active_indices = np.flatnonzero(self.lengths > 1)
         for round_index in range(1, self.depth):
             if round_index > 1:
                 # Selecting by indices is three times faster than by an irregular mask.
-                active_segments = active_segments[
-                    np.flatnonzero(self.lengths[active_segments] > round_index)
+                active_indices = active_indices[
+                    np.flatnonzero(self.lengths[active_indices] > round_index)
                 ]
             rounds.append(
-                (active_segments, self.row_indices[self.starts[active_segments] + round_index])
+                (active_indices, self.row_indices[self.starts[active_indices] + round_index])
             )
         return rounds
 
