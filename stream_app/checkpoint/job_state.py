@@ -137,7 +137,7 @@ class JobStateFile:
     def add_source_tables(self, sent_tables: Mapping[str, Iterable[tuple[str, str]]]) -> None:
         """Persist the source tables from which each table, by its name, is about to get rows."""
         merged_tables = {
-            name: add_source_tables_seen(self.state.source_tables_of(name), tables)
+            name: with_source_tables(self.state.source_tables_of(name), tables)
             for name, tables in sent_tables.items()
             if tables
         }
@@ -149,7 +149,7 @@ class JobStateFile:
         lasting_warnings = tuple(warning for warning in self.state.warnings if warning.is_lasting)
         self.update(replace(self.state, warnings=lasting_warnings, decoder=decoder))
 
-    def warn(self, warnings: Iterable[JobWarning]) -> None:
+    def write_warnings(self, warnings: Iterable[JobWarning]) -> None:
         """Log warnings, and store them for `status`, `check` and the page."""
         for warning in warnings:
             _LOG.warning("%s", warning)
@@ -165,7 +165,7 @@ class JobStateFile:
             warning for warning in self.state.warnings if warning not in ended_warnings
         )
         self.update(replace(self.state, warnings=remaining_warnings))
-        self.warn(warning for warning in warnings if warning not in previous_warnings)
+        self.write_warnings(warning for warning in warnings if warning not in previous_warnings)
         self._transient_warnings[reporter] = tuple(warnings)
 
     def write(self) -> None:
@@ -311,7 +311,7 @@ def _damaged_error(
     )
 
 
-def add_source_tables_seen(
+def with_source_tables(
     source_tables: Mapping[str, Iterable[str]], sent_tables: Iterable[tuple[str, str]]
 ) -> Mapping[str, list[str]]:
     """Return the known source tables of a table, extended by those of another epoch."""

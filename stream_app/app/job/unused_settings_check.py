@@ -38,9 +38,9 @@ class UnusedSettingsCheck:
         self._is_done = True
         names = sorted(set(self.state_file.state.origins.values()))
         unused_names = [name for name in self.named_tables if name not in names] if names else []
-        self.state_file.warn(_table_warning(name, names) for name in unused_names)
+        self.state_file.write_warnings(_table_warning(name, names) for name in unused_names)
         idle_expectations = self.find_idle_expectations() if names else ()
-        self.state_file.warn(map(_expectation_warning, idle_expectations))
+        self.state_file.write_warnings(map(_expectation_warning, idle_expectations))
 
 
 def _table_warning(name: str, names: Sequence[str]) -> JobWarning:

@@ -200,10 +200,8 @@ class DataFileReader:
         system = self._system_fields
         stored_schema = stored_fields(column for column in stored_columns if column)
         batch = conformed_batch(batch, pa.schema([*system, *stored_schema]))
-        system_columns, stored_values = (
-            batch.columns[: len(system)],
-            iter(batch.columns[len(system) :]),
-        )
+        system_columns = batch.columns[: len(system)]
+        stored_values = iter(batch.columns[len(system) :])
         fields = list(self.layout_schema)[len(system) :]
         columns = [
             pa.nulls(batch.num_rows, field.type)
