@@ -67,7 +67,7 @@ class JobState:
         newest_epochs: table → the newest epoch that brought it changes.
         held_tables: the held tables.
         source_tables: table → the source tables whose rows it has.
-        origins: source table → the name of its table.
+        targets: source table → the name of its table.
         refused_tables: source table that the job does not store → the reason.
         renames: the renames by statements of the source.
         warnings: warnings of the newest start, and the lasting ones.
@@ -82,7 +82,7 @@ class JobState:
     newest_epochs: Mapping[str, int] = field(default_factory=dict)
     held_tables: Mapping[str, HeldTable] = field(default_factory=dict)
     source_tables: Mapping[str, SourceTableNames] = field(default_factory=dict)
-    origins: Mapping[Origin, str] = field(default_factory=dict)
+    targets: Mapping[Origin, str] = field(default_factory=dict)
     refused_tables: Mapping[Origin, str] = field(default_factory=dict)
     renames: SourceRenames = NO_RENAMES
     warnings: tuple[JobWarning, ...] = ()
@@ -220,7 +220,7 @@ def _encode(state: JobState) -> dict[str, Any]:
         "newest": state.newest_epochs,
         "held": {name: _held_document(table) for name, table in state.held_tables.items()},
         "source_tables": state.source_tables,
-        "origins": _origin_documents(state.origins, "name"),
+        "origins": _origin_documents(state.targets, "name"),
         "refused": _origin_documents(state.refused_tables, "reason"),
         "renames": state.renames.document(),
         "warnings": [
@@ -265,7 +265,7 @@ def _decode(checkpoint: JobFolder, document: Any) -> JobState:
                     name: {topic: list(names) for topic, names in topics.items()}
                     for name, topics in document["source_tables"].items()
                 },
-                origins={origin_of(origin): str(origin["name"]) for origin in document["origins"]},
+                targets={origin_of(origin): str(origin["name"]) for origin in document["origins"]},
                 refused_tables={
                     origin_of(origin): str(origin["reason"]) for origin in document["refused"]
                 },

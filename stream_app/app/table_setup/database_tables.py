@@ -102,7 +102,7 @@ class DatabaseTables:
     _full_reason: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        self._targets = dict(self.state_file.state.origins)
+        self._targets = dict(self.state_file.state.targets)
 
     @property
     def _source_extractor(self) -> SourceExtractor:
@@ -322,7 +322,7 @@ class DatabaseTables:
     def _write_origins(self, new_reasons: Mapping[Origin, str]) -> None:
         state = self.state_file.state
         reasons = with_newly_refused(state.refused_tables, new_reasons, self._targets)
-        self.state_file.update(replace(state, origins=dict(self._targets), refused_tables=reasons))
+        self.state_file.update(replace(state, targets=dict(self._targets), refused_tables=reasons))
 
 
 def _missing_columns(sync_config: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:

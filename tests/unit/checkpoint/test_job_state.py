@@ -39,7 +39,7 @@ WHOLE = JobState(
         )
     },
     source_tables={"orders": {"t": ["eu.orders", "us.orders"]}},
-    origins={Origin("eu", "", "orders"): "orders", Origin("us", "", "orders"): "orders"},
+    targets={Origin("eu", "", "orders"): "orders", Origin("us", "", "orders"): "orders"},
     refused_tables={Origin("eu", "", "odd name"): "name it"},
     warnings=(
         JobWarning(table="orders", problem="column at is cut", fix="correct", is_lasting=True),
