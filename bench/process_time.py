@@ -197,10 +197,8 @@ def _processes() -> tuple[dict[Process, Times], dict[int, list[Process]]]:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        own_ticks, waited_ticks = (
-            int(fields[11]) + int(fields[12]),
-            int(fields[13]) + int(fields[14]),
-        )
+        own_ticks = int(fields[11]) + int(fields[12])
+        waited_ticks = int(fields[13]) + int(fields[14])
         process = int(folder.name), int(fields[19])
         times[process] = Times(own_ticks, waited_ticks)
         children.setdefault(int(fields[1]), []).append(process)

@@ -92,10 +92,8 @@ class SizeModel:
         del drops_deletes  # the model has none
         input_files = tuple(file for section in sections for run in section for file in run.files)
         key_ranges = [(key_in(file.min_key), key_in(file.max_key)) for file in input_files]
-        first, last = (
-            min(min_key for min_key, _ in key_ranges),
-            max(max_key for _, max_key in key_ranges),
-        )
+        first = min(min_key for min_key, _ in key_ranges)
+        last = max(max_key for _, max_key in key_ranges)
         written = sum(self.written[file.file_name] for file in input_files)
         sequence_numbers = [file.max_sequence_number for file in input_files]
         share = 1.0 if self.load.in_order else (last - first + 1) / KEYS

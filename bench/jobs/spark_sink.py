@@ -91,10 +91,8 @@ def _compare(kind: str, folder: Path, python: str, jars: str) -> float:
         sink_result["rows"],
         sink_result["total"],
     ), "the same table"
-    (sink_processor_s, sink_s), (job_processor_s, job_s) = (
-        sink_result["seconds"],
-        job_result["seconds"],
-    )
+    (sink_processor_s, sink_s) = sink_result["seconds"]
+    (job_processor_s, job_s) = job_result["seconds"]
     print(
         f"{kind:18} sink: {sink_s:6.1f} s, processor {sink_processor_s:6.1f} s; "
         f"job: {job_s:6.1f} s, processor {job_processor_s:6.1f} s; "

@@ -111,11 +111,9 @@ def main() -> None:
     read = {"ours": ours, "pyarrow": pyarrow, "pypaimon": pypaimon, "rust": rust}[arm]
     for name, case in map(parse, cases):
         for _ in range(int(repeats)):
-            start_size, start_s, processor_start_s = (
-                _read_size(),
-                time.perf_counter(),
-                time.process_time(),
-            )
+            start_size = _read_size()
+            start_s = time.perf_counter()
+            processor_start_s = time.process_time()
             rows = sum(batch.num_rows for batch in read(path, case))
             seconds = time.perf_counter() - start_s, time.process_time() - processor_start_s
             sizes = _peak(), _read_size() - start_size

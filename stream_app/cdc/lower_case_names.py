@@ -167,7 +167,7 @@ class LowerCaseFormat:
         The index is None without a new spelling. The search includes bad records, because a
         record is bad if its key has another name than the known one.
         """
-        first_rows: dict[str, int] = {
+        first_indices: dict[str, int] = {
             name: sighting.first_index
             for (kind, name), sighting in decoded_batch.drift.items()
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
@@ -177,10 +177,10 @@ class LowerCaseFormat:
             for name in self._column_names(messages, message_index):
                 known_name = spelling_of.get(name.lower(), name)
                 if known_name != name and name.lower() in self.setup.columns.names:
-                    first_rows[name] = min(message_index, first_rows.get(name, message_index))
-        first_row = min(first_rows.values(), default=None)
-        return first_row, sorted(
-            name for name, message_index in first_rows.items() if message_index == first_row
+                    first_indices[name] = min(message_index, first_indices.get(name, message_index))
+        first_index = min(first_indices.values(), default=None)
+        return first_index, sorted(
+            name for name, message_index in first_indices.items() if message_index == first_index
         )
 
     def _learn(

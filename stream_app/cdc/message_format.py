@@ -97,7 +97,7 @@ class SourceSurvey(Protocol):
         ...
 
 
-class TableVersionSeen(NamedTuple):
+class SeenTableVersion(NamedTuple):
     """A version of a source table, and the messages that describe it: int64 [m]."""
 
     message_indices: npt.NDArray[np.int64]
@@ -139,7 +139,7 @@ class SourceExtractor:
 
     find_origins: Callable[[pa.RecordBatch], Origins]
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
-    find_versions: Callable[[pa.RecordBatch, MappingOptions], Sequence[TableVersionSeen]] | None = (
+    find_versions: Callable[[pa.RecordBatch, MappingOptions], Sequence[SeenTableVersion]] | None = (
         None
     )
     find_change_times: Callable[[pa.RecordBatch], pa.Array] | None = None

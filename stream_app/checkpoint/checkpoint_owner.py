@@ -39,7 +39,7 @@ def claim_checkpoint(
         )
 
 
-def remember_topics(state_file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
+def write_topics(state_file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
     """Add topics to the state; known topics keep their ids."""
     state_file.update(
         replace(state_file.state, topic_ids={**topic_ids, **state_file.state.topic_ids})

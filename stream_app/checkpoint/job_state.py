@@ -67,7 +67,7 @@ class JobState:
         newest_epochs: table → the newest epoch that brought it changes.
         held_tables: the held tables.
         source_tables: table → the source tables whose rows it has.
-        origins: source table → the name of its table.
+        targets: source table → the name of its table.
         refused_tables: source table that the job does not store → the reason.
         renames: the renames by statements of the source.
         warnings: warnings of the newest start, and the lasting ones.
@@ -82,7 +82,7 @@ class JobState:
     newest_epochs: Mapping[str, int] = field(default_factory=dict)
     held_tables: Mapping[str, HeldTable] = field(default_factory=dict)
     source_tables: Mapping[str, SourceTableNames] = field(default_factory=dict)
-    origins: Mapping[Origin, str] = field(default_factory=dict)
+    targets: Mapping[Origin, str] = field(default_factory=dict)
     refused_tables: Mapping[Origin, str] = field(default_factory=dict)
     renames: SourceRenames = NO_RENAMES
     warnings: tuple[JobWarning, ...] = ()
@@ -137,7 +137,7 @@ class JobStateFile:
     def add_source_tables(self, sent_tables: Mapping[str, Iterable[tuple[str, str]]]) -> None:
         """Persist the source tables from which each table, by its name, is about to get rows."""
         merged_tables = {
-            name: add_source_tables_seen(self.state.source_tables_of(name), tables)
+            name: with_source_tables(self.state.source_tables_of(name), tables)
             for name, tables in sent_tables.items()
             if tables
         }
@@ -149,7 +149,7 @@ class JobStateFile:
         lasting_warnings = tuple(warning for warning in self.state.warnings if warning.is_lasting)
         self.update(replace(self.state, warnings=lasting_warnings, decoder=decoder))
 
-    def warn(self, warnings: Iterable[JobWarning]) -> None:
+    def write_warnings(self, warnings: Iterable[JobWarning]) -> None:
         """Log warnings, and store them for `status`, `check` and the page."""
         for warning in warnings:
             _LOG.warning("%s", warning)
@@ -165,7 +165,7 @@ class JobStateFile:
             warning for warning in self.state.warnings if warning not in ended_warnings
         )
         self.update(replace(self.state, warnings=remaining_warnings))
-        self.warn(warning for warning in warnings if warning not in previous_warnings)
+        self.write_warnings(warning for warning in warnings if warning not in previous_warnings)
         self._transient_warnings[reporter] = tuple(warnings)
 
     def write(self) -> None:
@@ -220,7 +220,7 @@ def _encode(state: JobState) -> dict[str, Any]:
         "newest": state.newest_epochs,
         "held": {name: _held_document(table) for name, table in state.held_tables.items()},
         "source_tables": state.source_tables,
-        "origins": _origin_documents(state.origins, "name"),
+        "origins": _origin_documents(state.targets, "name"),
         "refused": _origin_documents(state.refused_tables, "reason"),
         "renames": state.renames.document(),
         "warnings": [
@@ -265,7 +265,7 @@ def _decode(checkpoint: JobFolder, document: Any) -> JobState:
                     name: {topic: list(names) for topic, names in topics.items()}
                     for name, topics in document["source_tables"].items()
                 },
-                origins={origin_of(origin): str(origin["name"]) for origin in document["origins"]},
+                targets={origin_of(origin): str(origin["name"]) for origin in document["origins"]},
                 refused_tables={
                     origin_of(origin): str(origin["reason"]) for origin in document["refused"]
                 },
@@ -311,7 +311,7 @@ def _damaged_error(
     )
 
 
-def add_source_tables_seen(
+def with_source_tables(
     source_tables: Mapping[str, Iterable[str]], sent_tables: Iterable[tuple[str, str]]
 ) -> Mapping[str, list[str]]:
     """Return the known source tables of a table, extended by those of another epoch."""

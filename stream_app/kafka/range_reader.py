@@ -149,7 +149,7 @@ class RangeReader:
                 self._client.close()
                 self._client = open_client(self.settings.client_settings, self.settings.clusters)
 
-    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+    def offset_bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return the oldest offset of a partition, and the one after the newest that may be read.
 
         Raises:

@@ -91,10 +91,8 @@ def _apicurio_schema(
     named_kind = id_kind
     if named_kind is IdKind.AUTO:
         named_kind = IdKind.GLOBAL if version == "2" else IdKind.CONTENT
-    path, reason_prefix = (
-        f"/ids/{named_kind.value}s/{schema_number}",
-        f"names schema {schema_number}, which",
-    )
+    path = f"/ids/{named_kind.value}s/{schema_number}"
+    reason_prefix = f"names schema {schema_number}, which"
     references: dict[str, str] = {}
 
     def read(reference: Mapping[str, Any], reason_prefix: str) -> tuple[str, Any]:

@@ -156,9 +156,9 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
         given_by = next((settings[name].given_by for name in key_settings), str(path))
         problems.append(f"{given_by}: {written_key(key)}: {problem}")
     if problems:
-        count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
+        count_text = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
         lines = "\n".join(f"  - {line}" for line in problems)
-        raise UsageError(config.secrets.hide(f"the configuration has {count}:\n{lines}"))
+        raise UsageError(config.secrets.hide(f"the configuration has {count_text}:\n{lines}"))
     return config
 
 

@@ -244,7 +244,7 @@ class JobStatus:
         """
         job_state = job_state or state_or_empty(self.checkpoint)
         return self.job_tables.paths(
-            [*job_state.origins.values(), *job_state.held_tables, *job_state.newest_epochs]
+            [*job_state.targets.values(), *job_state.held_tables, *job_state.newest_epochs]
         )
 
     def offsets_by_table(self) -> dict[str, Offsets]:

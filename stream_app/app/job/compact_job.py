@@ -159,11 +159,9 @@ class CompactionRun:
 
     def _compact_once(self) -> None:
         """Move postponed rows, then run all compactions that are due, and show the progress."""
-        settings, table, stream_commit = (
-            self.settings,
-            self.table_job.table,
-            self.table_job.stream_commit,
-        )
+        settings = self.settings
+        table = self.table_job.table
+        stream_commit = self.table_job.stream_commit
         self._move_postponed_rows()
         buckets = self._load_changed_buckets()
         latest_snapshot = table.snapshots.latest()

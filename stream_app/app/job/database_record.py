@@ -54,7 +54,9 @@ class DatabaseSnapshotRecorder:
             return
         if border.doubt is not None and border.doubt.fix:
             problem = f"no database snapshot is recorded: {border.doubt.reason}"
-            self.epoch_tables.state_file.warn([JobWarning(problem=problem, fix=border.doubt.fix)])
+            self.epoch_tables.state_file.write_warnings(
+                [JobWarning(problem=problem, fix=border.doubt.fix)]
+            )
         if not border.is_whole:
             return
         try:

@@ -27,7 +27,7 @@ from stream_app.app.table_setup.start_table_checks import (
     checked_tables,
 )
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
-from stream_app.checkpoint.checkpoint_owner import DATABASE, claim_checkpoint, remember_topics
+from stream_app.checkpoint.checkpoint_owner import DATABASE, claim_checkpoint, write_topics
 from stream_app.checkpoint.damaged_checkpoint import check_whole
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
@@ -110,7 +110,7 @@ class StartChecks:
                 claim_checkpoint(state_file, self.job_tables.location, DATABASE, share)
                 warnings = ()
         state_file.begin(decoder)  # step 7
-        state_file.warn([*_warnings_of(self.stream_config), *warnings])
+        state_file.write_warnings([*_warnings_of(self.stream_config), *warnings])
         _check_not_recreated(topics, state_file)
         return CheckedJob(tables, state_file, reader_settings)
 
@@ -161,7 +161,7 @@ def _check_not_recreated(topics: Mapping[str, TopicInfo], state_file: JobStateFi
             fix=RECREATED_FIX,
         )
     topic_ids = {name: topic.topic_id for name, topic in topics.items() if topic.topic_id}
-    remember_topics(state_file, topic_ids)
+    write_topics(state_file, topic_ids)
 
 
 def _warnings_of(stream_config: StreamConfig) -> list[JobWarning]:

@@ -36,11 +36,11 @@ class UnusedSettingsCheck:
         if self._is_done:
             return
         self._is_done = True
-        names = sorted(set(self.state_file.state.origins.values()))
+        names = sorted(set(self.state_file.state.targets.values()))
         unused_names = [name for name in self.named_tables if name not in names] if names else []
-        self.state_file.warn(_table_warning(name, names) for name in unused_names)
+        self.state_file.write_warnings(_table_warning(name, names) for name in unused_names)
         idle_expectations = self.find_idle_expectations() if names else ()
-        self.state_file.warn(map(_expectation_warning, idle_expectations))
+        self.state_file.write_warnings(map(_expectation_warning, idle_expectations))
 
 
 def _table_warning(name: str, names: Sequence[str]) -> JobWarning:

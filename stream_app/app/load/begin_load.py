@@ -261,7 +261,7 @@ class _LoadPlanner:
         return tables
 
     def _warn_of_columns(self, relations: Mapping[str, Sequence[LoadedRelation]]) -> None:
-        self.state_file.warn(
+        self.state_file.write_warnings(
             JobWarning(
                 table=self.job_tables.full_name(name),
                 problem=f"the first load leaves out columns of {relation} that the table does not "
@@ -276,7 +276,7 @@ class _LoadPlanner:
         )
 
     def _warn_of_tables(self, chosen_tables: ChosenTables) -> None:
-        self.state_file.warn(
+        self.state_file.write_warnings(
             JobWarning(
                 problem=f"the first load leaves out {relation}, which {reason}: "
                 "no change of it comes",

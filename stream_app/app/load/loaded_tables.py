@@ -125,10 +125,8 @@ class LoadedDatabase:
             UnsupportedTableError: the rows cannot be loaded exactly.
         """
         job_tables = self.job_tables
-        source_config, table_config = (
-            job_tables.source_of(name),
-            job_tables.table_config(name, schema.fields),
-        )
+        source_config = job_tables.source_of(name)
+        table_config = job_tables.table_config(name, schema.fields)
         if reason := why_incomparable(schema, table_config):
             raise self._refusal(
                 name, f"changes that come again would not leave the same rows: {reason}"

@@ -117,7 +117,7 @@ def recorded_splitter(
     names = [table.name for table in file_store_tables]
     targets: Mapping[Origin, str] = {}
     if job_tables.may_collide:  # otherwise the names suffice, and the checkpoint need not exist
-        targets = state_or_empty(_checkpoint(job_tables)).origins
+        targets = state_or_empty(_checkpoint(job_tables)).targets
         for name in sorted(set(names) - set(targets.values())):
             raise UsageError(
                 f"the checkpoint does not record which source tables the table {name!r} has: with "
@@ -144,7 +144,7 @@ def named_splitter(
 
 def _recorded_names(job_tables: JobTables) -> Iterator[str]:
     """Yield the tables in the checkpoint, which is read only for a job of a whole database."""
-    yield from state_or_empty(_checkpoint(job_tables)).origins.values()
+    yield from state_or_empty(_checkpoint(job_tables)).targets.values()
 
 
 def _checkpoint(job_tables: JobTables) -> JobFolder:

@@ -144,7 +144,9 @@ def _ranges(
     for ends, _ in readers:
         for kafka_partition, end in ends.items():
             furthest_ends[kafka_partition] = max(end, furthest_ends.get(kafka_partition, 0))
-    bounds = {kafka_partition: reader.bounds(*kafka_partition) for kafka_partition in furthest_ends}
+    bounds = {
+        kafka_partition: reader.offset_bounds(*kafka_partition) for kafka_partition in furthest_ends
+    }
     for ends, lost_offsets in readers:
         for kafka_partition, end in ends.items():
             oldest_offset, newest_offset = bounds[kafka_partition]

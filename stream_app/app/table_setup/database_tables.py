@@ -102,7 +102,7 @@ class DatabaseTables:
     _full_reason: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        self._targets = dict(self.state_file.state.origins)
+        self._targets = dict(self.state_file.state.targets)
 
     @property
     def _source_extractor(self) -> SourceExtractor:
@@ -246,7 +246,7 @@ class DatabaseTables:
         self._ghosts.add(origin)
         text = f"{origin} is left out: an online schema change of {ghost_of(origin.table)} makes it"
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
-        self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
+        self.state_file.write_warnings([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
     def _has_room(self, name: str, new_names: Collection[str]) -> bool:
         """Return whether the limit allows the table."""
@@ -261,7 +261,7 @@ class DatabaseTables:
             self._full_reason = table_limit.reason
             text = f"messages of {origin} and of all further source tables go to quarantine: "
             warning = JobWarning(problem=text + table_limit.problem, fix=table_limit.FIX)
-            self.state_file.warn([warning])
+            self.state_file.write_warnings([warning])
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
         _LOG.error("messages of %s go to quarantine: %s", ", ".join(map(str, origins)), reason)
@@ -299,7 +299,7 @@ class DatabaseTables:
         self.state_file.note(replace(state, warnings=other_warnings))
         remarks = remarks_of_new(functools.reduce(merged_source_table, sources.values()).columns)
         warnings = column_warnings(full_name, remarks, self.job_tables.full_key, is_lasting=True)
-        self.state_file.warn(warnings)
+        self.state_file.write_warnings(warnings)
         return table
 
     def _open(self, name: str) -> FileStoreTable:
@@ -322,7 +322,7 @@ class DatabaseTables:
     def _write_origins(self, new_reasons: Mapping[Origin, str]) -> None:
         state = self.state_file.state
         reasons = with_newly_refused(state.refused_tables, new_reasons, self._targets)
-        self.state_file.update(replace(state, origins=dict(self._targets), refused_tables=reasons))
+        self.state_file.update(replace(state, targets=dict(self._targets), refused_tables=reasons))
 
 
 def _missing_columns(sync_config: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:

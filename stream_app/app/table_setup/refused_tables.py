@@ -45,7 +45,7 @@ def with_newly_refused(
 
 def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:
     """Return source table → reason, for those that the job should store but cannot."""
-    targets = state.origins
+    targets = state.targets
     return {
         origin: reason
         for origin, reason in sorted(state.refused_tables.items())

@@ -118,7 +118,7 @@ class JobSite(Site):
         self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
             shown_job.job_tables.source.source_extractor.find_origins,
-            lambda: state_or_empty(checkpoint).origins,
+            lambda: state_or_empty(checkpoint).targets,
         )
         self._unresolved_counter = UnresolvedRecordCounter(
             shown_job.job_tables, shown_job.quarantine, clock

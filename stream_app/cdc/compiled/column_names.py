@@ -106,10 +106,8 @@ def _find_name(
 @compiled
 def _expected_name_end(position: int, end: int, buffers: ImageBuffers, entry: int) -> int:
     """Return the position after the expected name and its colon, or `DECLINED` for another name."""
-    words_start, words_end = (
-        number_at(buffers.starts + 8 * entry),
-        number_at(buffers.starts + 8 * (entry + 1)),
-    )
+    words_start = number_at(buffers.starts + 8 * entry)
+    words_end = number_at(buffers.starts + 8 * (entry + 1))
     length = number_at(buffers.lengths + 8 * entry)
     if words_end == words_start or position + length > end:
         return DECLINED

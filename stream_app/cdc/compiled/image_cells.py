@@ -112,10 +112,8 @@ class ImageCells:
 
     def texts(self, column_index: int, count: int) -> pa.Array:
         """Return a column of texts whose UTF-8 is not checked."""
-        is_valid, lengths = (
-            self.states[column_index, :count] == VALUE,
-            self.lengths[column_index, :count],
-        )
+        is_valid = self.states[column_index, :count] == VALUE
+        lengths = self.lengths[column_index, :count]
         bits = self.valid_bits(column_index, count)
         if bits is not None:
             lengths = np.where(is_valid, lengths, 0)

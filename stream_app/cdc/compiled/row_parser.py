@@ -222,11 +222,9 @@ def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> _ParsedList:
         position, searches = image.position, image.searches
         if position < 0 or position >= end:
             return _ParsedList(DECLINED, start, 0, 0, 0)
-        row_index, unknown_sum, missing_sum = (
-            row_index + 1,
-            unknown_sum + image.unknown_sum,
-            missing_sum + image.missing_sum,
-        )
+        row_index = row_index + 1
+        unknown_sum = unknown_sum + image.unknown_sum
+        missing_sum = missing_sum + image.missing_sum
         position = blank_end(position, end)
         if byte_at(position) == ARRAY_END:
             return _ParsedList(position + 1, row_index, unknown_sum, missing_sum, searches)

@@ -28,7 +28,7 @@ from stream_app.cdc.debezium.decoding.one_record import ADDED_PREFIX, HEARTBEAT_
 from stream_app.cdc.debezium.schema_envelopes import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
 from stream_app.cdc.json_records.dialect_description import json_or_none, untyped_table, with_key
-from stream_app.cdc.message_format import TableVersionSeen
+from stream_app.cdc.message_format import SeenTableVersion
 from stream_app.cdc.source_types.connect_fields import connect_fields, source_column
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable, merged_source_table
@@ -57,10 +57,10 @@ def describe(
     return with_key(merged_table, (*_kafka_keys(messages.column("key")), pk_names))
 
 
-def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[TableVersionSeen]:
+def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[SeenTableVersion]:
     """See `message_format.SourceExtractor.find_versions`; keys are columns like others."""
     return [
-        TableVersionSeen(np.array(version.message_indices, np.int64), table)
+        SeenTableVersion(np.array(version.message_indices, np.int64), table)
         for version in _version_messages(messages)
         if (table := _table(version, options)) is not None
     ]
@@ -70,18 +70,18 @@ def versions_of_schemas(
     messages: pa.RecordBatch,
     indices_of_schemas: Iterable[Int64s],
     describe_one: Callable[[pa.RecordBatch], SourceTable | None],
-) -> list[TableVersionSeen]:
+) -> list[SeenTableVersion]:
     """Return a version for each schema, by the first of its messages that shows columns.
 
     Args:
         indices_of_schemas: the indices of the messages of each schema: int64 [m].
         describe_one: describes the table of one message; None if the message shows no column.
     """
-    tables: list[TableVersionSeen] = []
+    tables: list[SeenTableVersion] = []
     for indices in indices_of_schemas:
         descriptions = (describe_one(messages.slice(index, 1)) for index in indices.tolist())
         if (table := next(filter(None, descriptions), None)) is not None:
-            tables.append(TableVersionSeen(indices, table))
+            tables.append(SeenTableVersion(indices, table))
     return tables
 
 

@@ -34,9 +34,9 @@ from stream_app.cdc.message_format import (
     FormatDeclaration,
     FormatSetup,
     MessageFormat,
+    SeenTableVersion,
     SourceExtractor,
     SourceSurvey,
-    TableVersionSeen,
 )
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_tables import Origins
@@ -123,7 +123,7 @@ class _JsonSchemaSourceExtractor:
 
     def find_versions(
         self, messages: pa.RecordBatch, options: MappingOptions
-    ) -> Sequence[TableVersionSeen]:
+    ) -> Sequence[SeenTableVersion]:
         """See `message_format.SourceExtractor`. One message shows the columns of its schema.
 
         Raises:

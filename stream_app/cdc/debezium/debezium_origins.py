@@ -107,10 +107,8 @@ class _OriginSearch:
                 unread_indices = self._assign_runs(data, values, message_indices, unread_indices)
                 break
         if len(unread_indices):
-            values, message_indices = (
-                values.take(pa.array(unread_indices)),
-                message_indices[unread_indices],
-            )
+            values = values.take(pa.array(unread_indices))
+            message_indices = message_indices[unread_indices]
             is_candidate = looks_like_object(values) & ~are_too_deep(values)
             self._read_in_columns(
                 values.filter(pa.array(is_candidate)), message_indices[is_candidate]
@@ -160,10 +158,8 @@ class _OriginSearch:
         sample: int,
     ) -> Bools:
         """Read a sample message, and assign its table to similar ones; return their mask."""
-        value, message_index = (
-            values[int(indices[sample])].as_py(),
-            int(message_indices[indices[sample]]),
-        )
+        value = values[int(indices[sample])].as_py()
+        message_index = int(message_indices[indices[sample]])
         self._read_message(value, message_index)
         code = self._codes[message_index]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])

@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 
 from stream_app.cdc.json_records.dialect import Dialect
-from stream_app.cdc.message_format import TableVersionSeen
+from stream_app.cdc.message_format import SeenTableVersion
 from stream_app.cdc.source_types.remarks import inexact_remarks
 from stream_app.cdc.source_types.stored_times import StoredType
 from stream_app.model.schema.data_type import STRING
@@ -36,7 +36,7 @@ def describe(
 
 def versions(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
-) -> Sequence[TableVersionSeen]:
+) -> Sequence[SeenTableVersion]:
     """Return the table's versions by their first messages; see `SourceExtractor.find_versions`."""
     rows_of_tables: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
@@ -47,7 +47,7 @@ def versions(
             if table is not None and table.columns:
                 rows_of_tables.setdefault(table, []).append(message_index)
     return [
-        TableVersionSeen(np.array(rows, np.int64), table) for table, rows in rows_of_tables.items()
+        SeenTableVersion(np.array(rows, np.int64), table) for table, rows in rows_of_tables.items()
     ]
 
 

@@ -118,11 +118,9 @@ def drift_in(
         names = value.count(_NAME_END) - value.count(_ESCAPED_END)
         return images.drift(columns), names >= images.name_count
 
-    classes, named_parts, inner_names = (
-        searched_records.classes,
-        searched_records.named_parts,
-        searched_records.inner_names,
-    )
+    classes = searched_records.classes
+    named_parts = searched_records.named_parts
+    inner_names = searched_records.inner_names
     groups: Int64s = classes.astype(np.int64)
     if not _has_expected_names(named_parts, classes, inner_names):
         groups |= (_name_counts(named_parts) - inner_names) % 256 << 8
@@ -134,10 +132,10 @@ def drift_in(
         != read_drift(int(rows_by_group[int(groups[message_index])][0]))[0]
     }
     for group, rows in rows_by_group.items():
-        first_row, last_row = int(rows[0]), int(rows[-1])
-        drift, is_countable = read_drift(first_row)
-        if group not in mixed_groups and is_countable and drift == read_drift(last_row)[0]:
-            add_sighting(sightings, drift, Sighting(len(rows), first_row))
+        first_index, last_index = int(rows[0]), int(rows[-1])
+        drift, is_countable = read_drift(first_index)
+        if group not in mixed_groups and is_countable and drift == read_drift(last_index)[0]:
+            add_sighting(sightings, drift, Sighting(len(rows), first_index))
             continue
         for message_index in rows.tolist():
             add_sighting(sightings, read_drift(message_index)[0], Sighting(1, message_index))
@@ -258,7 +256,7 @@ def first_and_last_nulls(images: Sequence[pa.Array], image_indices: Int64s) -> s
         if column.null_count == 0:
             continue
         is_null = is_searched & ~valid_of(column)[image_indices]
-        first_row = int(np.argmax(is_null))
-        if is_null[first_row]:
-            rows |= {first_row, len(is_null) - 1 - int(np.argmax(is_null[::-1]))}
+        first_index = int(np.argmax(is_null))
+        if is_null[first_index]:
+            rows |= {first_index, len(is_null) - 1 - int(np.argmax(is_null[::-1]))}
     return rows

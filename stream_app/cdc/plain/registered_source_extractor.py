@@ -18,7 +18,7 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.json_records.dialect_description import with_key
-from stream_app.cdc.message_format import TableVersionSeen
+from stream_app.cdc.message_format import SeenTableVersion
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.cdc.source_types.connect_fields import source_column
@@ -55,14 +55,14 @@ class RegisteredSourceExtractor:
 
     def find_versions(
         self, messages: pa.RecordBatch, options: MappingOptions
-    ) -> Sequence[TableVersionSeen]:
+    ) -> Sequence[SeenTableVersion]:
         """See `message_format.SourceExtractor`.
 
         Raises:
             SourceError: the schema registry does not answer.
         """
         return [
-            TableVersionSeen(indices, table) for indices, table in self._tables(messages, options)
+            SeenTableVersion(indices, table) for indices, table in self._tables(messages, options)
         ]
 
     def as_json(self, messages: pa.RecordBatch) -> pa.RecordBatch:

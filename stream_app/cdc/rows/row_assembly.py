@@ -179,10 +179,8 @@ def changes_key(
     """
     has_changed: Bools = np.zeros(len(before_indices), np.bool_)
     update_indices = np.flatnonzero((before_indices >= 0) & (after_indices >= 0))
-    old_indices, new_indices = (
-        pa.array(before_indices[update_indices]),
-        pa.array(after_indices[update_indices]),
-    )
+    old_indices = pa.array(before_indices[update_indices])
+    new_indices = pa.array(after_indices[update_indices])
     for reading, column in zip(readings, columns, strict=True):
         if reading.is_key:
             before, after = column.take(old_indices), column.take(new_indices)

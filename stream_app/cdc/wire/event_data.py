@@ -33,7 +33,7 @@ from stream_app.cdc.columns.byte_patterns import positions_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.json_message import check_once, load_document
-from stream_app.cdc.message_format import MessageFormat, SourceExtractor, TableVersionSeen
+from stream_app.cdc.message_format import MessageFormat, SeenTableVersion, SourceExtractor
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.wire.bad_records_as_received import bad_record_mask, with_received_bytes
 from stream_app.model.source.mapping_options import MappingOptions
@@ -170,10 +170,8 @@ def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, p
     )
     inner_bodies, is_suspect = event_data.unwrap_together(bodies, attributes)
     if is_suspect.any():
-        parsed_indices, inner_bodies = (
-            parsed_indices[~is_suspect],
-            inner_bodies.filter(pa.array(~is_suspect)),
-        )
+        parsed_indices = parsed_indices[~is_suspect]
+        inner_bodies = inner_bodies.filter(pa.array(~is_suspect))
     return indices[parsed_indices], inner_bodies
 
 
@@ -297,7 +295,7 @@ class EventSourceExtractor:
 
     def find_versions(
         self, messages: pa.RecordBatch, options: MappingOptions
-    ) -> Sequence[TableVersionSeen]:
+    ) -> Sequence[SeenTableVersion]:
         """See `message_format.SourceExtractor`."""
         assert self.inner_extractor.find_versions is not None
         return self.inner_extractor.find_versions(unwrap_events(messages, self.event_data), options)

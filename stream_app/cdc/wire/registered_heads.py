@@ -18,9 +18,9 @@ from stream_app.cdc.message_format import (
     FormatDeclaration,
     FormatSetup,
     MessageFormat,
+    SeenTableVersion,
     SourceExtractor,
     SourceSurvey,
-    TableVersionSeen,
 )
 from stream_app.cdc.schema_registry_port import NO_HEAD, HeaderKind, Registries
 from stream_app.cdc.source_tables import Origins
@@ -150,7 +150,7 @@ class _RewritingSourceExtractor:
 
     def find_versions(
         self, messages: pa.RecordBatch, options: MappingOptions
-    ) -> Sequence[TableVersionSeen]:
+    ) -> Sequence[SeenTableVersion]:
         """See `message_format.SourceExtractor`."""
         assert self.inner_extractor.find_versions is not None
         return self.inner_extractor.find_versions(

@@ -40,7 +40,7 @@ class CatchUp(Generic[MessagesT]):
         self._round_runner = round_runner
         self._tables = round_runner.tables
 
-    def open_tables_not_held(self) -> None:
+    def open_recovered_tables(self) -> None:
         """Open the tables that are not held, at the start of a run, and make the held ones due."""
         tables = self._tables
         tables.await_next()

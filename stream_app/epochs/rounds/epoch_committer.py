@@ -215,7 +215,7 @@ class EpochCommitter(Generic[MessagesT]):
         if self._phase is not _Phase.NOT_OPEN or not self.epoch_log.is_begun():
             return
         self._phase = _Phase.ALIKE
-        self._catch_up.open_tables_not_held()
+        self._catch_up.open_recovered_tables()
         self._repeat_lost_epoch()
 
     def _repeat_lost_epoch(self) -> None:

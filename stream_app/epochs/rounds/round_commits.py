@@ -158,9 +158,8 @@ class RoundCommitter(Generic[MessagesT]):
             self._write_source_tables(pending_results)
             while pending_results:
                 next_results = pending_results[: self.tables.commits_at_once]
-                del pending_results[
-                    : len(next_results)
-                ]  # a commit that has begun discards its own files
+                # A commit that has begun discards its own files.
+                del pending_results[: len(next_results)]
                 outcomes = map_in_threads(COMMIT_THREAD_COUNT, self._try_commit, next_results)
                 for result, outcome in zip(next_results, outcomes, strict=True):
                     self._record_outcome(result, outcome)
@@ -189,7 +188,7 @@ class RoundCommitter(Generic[MessagesT]):
         Raises:
             BaseException: the outcome, if it ends the job.
         """
-        self.tables.state_file.warn(result.feed.take_warnings())
+        self.tables.state_file.write_warnings(result.feed.take_warnings())
         if isinstance(outcome, StoppedError | ExpectationError):
             raise outcome
         if isinstance(outcome, BaseException):
@@ -285,7 +284,7 @@ class RoundCommitter(Generic[MessagesT]):
                 "rows are deleted, and the later ones follow",
                 feed.table.location, topic, partition_number, offset,
             )  # fmt: skip
-        commit_result = feed.table_job.stream_commit.commit_epoch(
+        epoch_outcome = feed.table_job.stream_commit.commit_epoch(
             self.decoded_epoch.epoch,
             table_output.changes,
             properties=properties,
@@ -303,9 +302,9 @@ class RoundCommitter(Generic[MessagesT]):
             ran_in_driver=table_output.ran_in_driver,
             durations=replace(self.durations, commit_s=self.clock.steady_seconds() - start_s),
             start_ms=self.decoded_epoch.start_ms,
-            snapshots=commit_result.snapshots,
+            snapshots=epoch_outcome.snapshots,
             sorted_run_histogram=feed.table_job.sorted_run_histogram(),
-            compactions=commit_result.compactions,
+            compactions=epoch_outcome.compactions,
             metrics=feed.table_job.compaction_metrics() or CompactionMetrics(),
         )
 

@@ -88,7 +88,7 @@ class RenameRules:
         return held_table is not None and self.now_ms() - held_table.since_ms >= _WAIT_MS
 
     def _origins(self) -> list[Origin]:
-        return [origin for origin, name in self.read_state().origins.items() if name == self.name]
+        return [origin for origin, name in self.read_state().targets.items() if name == self.name]
 
 
 @dataclass(slots=True)

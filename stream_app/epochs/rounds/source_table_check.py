@@ -18,7 +18,7 @@ from stream_app.checkpoint.job_state import (
     ONLY_TABLE,
     JobStateFile,
     SourceTableNames,
-    add_source_tables_seen,
+    with_source_tables,
 )
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.errors import WrongSourceError
@@ -80,7 +80,7 @@ def verdict_on(
         records: the source tables' records that have rows.
         quarantined_count: records of others that are bad already.
     """
-    source_tables = add_source_tables_seen(earlier_tables, records)
+    source_tables = with_source_tables(earlier_tables, records)
     tables = distinct_tables(source_tables)
     counts: Counter[str] = Counter()
     for (topic, name), count in records.items():
@@ -192,7 +192,7 @@ class SourceTableCheck:
     def _several_tables_error(
         self, counts: DecodeCounts, source_tables: SourceTableNames
     ) -> WrongSourceError:
-        tables = distinct_tables(add_source_tables_seen(source_tables, counts.tables))
+        tables = distinct_tables(with_source_tables(source_tables, counts.tables))
         texts = [f"{name} (in {topic})" for name, topic in tables.items()]
         places = [
             f"topic {topic}, partition {partition_number}, offset {offset}: "

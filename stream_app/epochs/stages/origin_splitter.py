@@ -56,8 +56,8 @@ class OriginSplitter:
                 reasons.update(dict.fromkeys(refused_indices, destination))
             elif destination is not None:
                 table_indices[code] = destination
-        message_tables = table_indices[origins.codes]
-        for table_index, table_messages in _parts(messages, message_tables):
+        table_of_message = table_indices[origins.codes]
+        for table_index, table_messages in _parts(messages, table_of_message):
             sources = zip(destinations, origins.tables, strict=True)
             yield TableMessages(
                 table_index,
@@ -66,7 +66,7 @@ class OriginSplitter:
             )
         if NEWCOMERS_INDEX in destinations:
             yield TableMessages(
-                NEWCOMERS_INDEX, messages.take(pa.array(_sample_indices(origins, message_tables)))
+                NEWCOMERS_INDEX, messages.take(pa.array(_sample_indices(origins, table_of_message)))
             )
         if reasons:
             yield TableMessages(UNREADABLE_INDEX, bad_records_with_reasons(messages, reasons))
@@ -77,12 +77,12 @@ class OriginSplitter:
 
 
 def _parts(
-    messages: pa.RecordBatch, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
+    messages: pa.RecordBatch, table_of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the messages of each table, in their order; consecutive messages are not copied."""
-    order = np.argsort(message_tables, kind="stable")
-    order = order[message_tables[order] >= 0]
-    for indices in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
+    order = np.argsort(table_of_message, kind="stable")
+    order = order[table_of_message[order] >= 0]
+    for indices in np.split(order, np.flatnonzero(np.diff(table_of_message[order])) + 1):
         if not len(indices):
             continue
         first_index, count = int(indices[0]), len(indices)
@@ -90,14 +90,14 @@ def _parts(
         table_messages = (
             messages.slice(first_index, count) if is_run else messages.take(pa.array(indices))
         )
-        yield int(message_tables[first_index]), table_messages
+        yield int(table_of_message[first_index]), table_messages
 
 
 def _sample_indices(
-    origins: Origins, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
+    origins: Origins, table_of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the indices of a few messages of each new table, in order."""
-    new_indices = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
+    new_indices = np.flatnonzero(table_of_message == NEWCOMERS_INDEX)
     codes = origins.codes[new_indices]
     assert NO_TABLE not in codes, "a message without a table is of no new one"
     sample_indices = [new_indices[codes == code][:SAMPLE_MESSAGES_MAX] for code in np.unique(codes)]

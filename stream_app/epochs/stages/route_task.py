@@ -185,10 +185,8 @@ class _Router:
         start_s = self._clock.steady_seconds()
         decoded_batch = table_plan.pipeline.decode(messages)
         decode_s = self._clock.steady_seconds() - start_s
-        rows, bad_records = (
-            with_messages(decoded_batch.changes, messages),
-            decoded_batch.bad_records,
-        )
+        rows = with_messages(decoded_batch.changes, messages)
+        bad_records = decoded_batch.bad_records
         if rows.num_rows:
             gathered_rows = self._gathered_rows.setdefault(
                 (table_index, kafka_partition), _GatheredRows(first_offset, last_offset)

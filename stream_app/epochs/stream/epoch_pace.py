@@ -114,7 +114,7 @@ class Pace(Protocol):
         """Note that all tables have an epoch."""
         ...
 
-    def pause_s(self, *, is_full: bool) -> float:
+    def choose_pause_s(self, *, is_full: bool) -> float:
         """Return seconds from the last poll to the next.
 
         Args:
@@ -148,7 +148,7 @@ class FixedPace:
     def note_commit(self, epoch: int) -> None:
         """Do nothing, because the pace is fixed."""
 
-    def pause_s(self, *, is_full: bool) -> float:  # noqa: ARG002
+    def choose_pause_s(self, *, is_full: bool) -> float:  # noqa: ARG002
         """Return the fixed interval, also after a full epoch."""
         return self.interval_s
 
@@ -196,7 +196,7 @@ class FreshPace:
             )
             self._epochs = (*self._epochs, times)[-_EPOCHS_MAX:]
 
-    def pause_s(self, *, is_full: bool) -> float:
+    def choose_pause_s(self, *, is_full: bool) -> float:
         """Choose the pace by the last epochs, and return its interval; 0 after a full epoch."""
         self._chosen_pace = chosen_pace(self.freshness_s, self._epochs)
         if (

@@ -197,14 +197,12 @@ class DataFileReader:
         self, batch: pa.RecordBatch, stored_columns: Sequence[DataField | None]
     ) -> pa.RecordBatch:
         """Convert values to the type in the file's schema, then to the current type."""
-        system = self._system_fields
+        system_fields = self._system_fields
         stored_schema = stored_fields(column for column in stored_columns if column)
-        batch = conformed_batch(batch, pa.schema([*system, *stored_schema]))
-        system_columns, stored_values = (
-            batch.columns[: len(system)],
-            iter(batch.columns[len(system) :]),
-        )
-        fields = list(self.layout_schema)[len(system) :]
+        batch = conformed_batch(batch, pa.schema([*system_fields, *stored_schema]))
+        system_columns = batch.columns[: len(system_fields)]
+        stored_values = iter(batch.columns[len(system_fields) :])
+        fields = list(self.layout_schema)[len(system_fields) :]
         columns = [
             pa.nulls(batch.num_rows, field.type)
             if stored_column is None

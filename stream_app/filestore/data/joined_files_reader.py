@@ -26,7 +26,7 @@ from stream_app.filestore.data.data_file_reader import DataFileReader
 from stream_app.format.data_files.blob_file_format import BlobIndex, blob_windows, read_blob_index
 from stream_app.format.deletion_vector import live_rows
 from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.files.joined_files import JoinedFiles, first_row, holds_blobs
+from stream_app.model.files.joined_files import JoinedFiles, first_row_number, holds_blobs
 from stream_app.model.schema.data_type import DataField, RowType
 
 _NONE = -1
@@ -116,7 +116,7 @@ class JoinedFilesReader:
         bounds = [0, *later_starts.tolist(), group.row_count]
         for start, end in pairwise(bounds):
             file = files[owners[start]]
-            skipped_count = group.first_row + start - first_row(file)
+            skipped_count = group.first_row_number + start - first_row_number(file)
             for batch_start, batch in reader.read_numbered(self.bucket_files.path(file), file):
                 low = max(skipped_count - batch_start, 0)
                 high = min(skipped_count + end - start - batch_start, batch.num_rows)
@@ -135,7 +135,7 @@ class JoinedFilesReader:
                     blob_indexes[file_index] = read_blob_index(source, file.row_count)
             owners = _owners(group, files, blob_indexes, reader.columns)
             row_indices = np.arange(group.row_count)
-            offsets = np.array([group.first_row - first_row(file) for file in files])
+            offsets = np.array([group.first_row_number - first_row_number(file) for file in files])
             indices_in_files = row_indices + offsets[owners]
             sizes = np.zeros(group.row_count, np.int64)
             for file_index, index in blob_indexes.items():
@@ -197,7 +197,7 @@ def _owners(
     is_in_a_file = np.zeros(group.row_count, np.bool_)
     ages = np.full(group.row_count, _NONE, np.int64)
     for file_index, file in enumerate(files):
-        start = first_row(file) - group.first_row
+        start = first_row_number(file) - group.first_row_number
         rows = slice(start, start + file.row_count)
         if (ages[rows] == file.max_sequence_number).any():
             raise CorruptFileError(
@@ -213,7 +213,7 @@ def _owners(
         owners[rows][is_free] = file_index
         is_in_a_file[rows] = True
     if not is_in_a_file.all():
-        missing_row = group.first_row + int(np.flatnonzero(~is_in_a_file)[0])
+        missing_row = group.first_row_number + int(np.flatnonzero(~is_in_a_file)[0])
         raise CorruptFileError(
             f"no file has {', '.join(columns.names)} of row number {missing_row}",
             fix="roll the table back to a snapshot or tag before this one",

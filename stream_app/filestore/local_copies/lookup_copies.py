@@ -142,7 +142,7 @@ class LookupCopies:
                     rows,
                     file.row_count,
                     hashes_of=hashes_of,
-                    bytes_max=self._size_max(),
+                    bytes_max=self._effective_bytes_max(),
                 )
                 self.add_counts({MADE: 1, COPIED_BYTES: _size(unfinished_path)})
                 self._renew(unfinished_path)
@@ -196,7 +196,7 @@ class LookupCopies:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _size_max(self) -> int:
+    def _effective_bytes_max(self) -> int:
         """Return a copy's maximum size: half of the disk's free bytes, or the table's limit."""
         half_of_free = shutil.disk_usage(self._table_folder).free // 2
         return half_of_free if self.bytes_max is None else min(half_of_free, self.bytes_max)

@@ -133,10 +133,8 @@ def _powers(shortest: pa.Array) -> pa.Array:
         - 1
     )
     digits = pc.utf8_trim(digits, "0")
-    first_digit, other_digits = (
-        pc.utf8_slice_codeunits(digits, 0, 1),
-        pc.utf8_slice_codeunits(digits, 1),
-    )
+    first_digit = pc.utf8_slice_codeunits(digits, 0, 1)
+    other_digits = pc.utf8_slice_codeunits(digits, 1)
     other_digits = pc.if_else(pc.equal(other_digits, ""), "0", other_digits)
     mantissa = pc.binary_join_element_wise(first_digit, other_digits, ".")
     power_texts = pc.binary_join_element_wise(mantissa, pa.array(power).cast(pa.string()), "E")

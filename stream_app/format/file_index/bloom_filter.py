@@ -50,10 +50,8 @@ class FilterSize:
         Raises:
             ValueError: a setting is not a number, or out of bounds.
         """
-        item_count, rate = (
-            int(settings.get("items", _DEFAULT_ITEM_COUNT)),
-            float(settings.get("fpp", _DEFAULT_RATE)),
-        )
+        item_count = int(settings.get("items", _DEFAULT_ITEM_COUNT))
+        rate = float(settings.get("fpp", _DEFAULT_RATE))
         if not (item_count > 0 and 0 < rate < 1):
             raise ValueError(
                 f"items = {item_count} is below 1, or fpp = {rate} not between 0 and 1"

@@ -134,10 +134,8 @@ def decode_stats(
     are_null_pages = decode_booleans(fields[_ColumnIndexField.NULL_PAGES])
     nulls = _null_counts(fields.get(_ColumnIndexField.NULL_COUNTS), rows, chunk)
     decode = _DECODERS[physical_type]
-    lows, highs = (
-        binaries(fields[_ColumnIndexField.MINIMA]),
-        binaries(fields[_ColumnIndexField.MAXIMA]),
-    )
+    lows = binaries(fields[_ColumnIndexField.MINIMA])
+    highs = binaries(fields[_ColumnIndexField.MAXIMA])
     stats = []
     for is_null_page, low, high, null_count, row_count in zip(
         are_null_pages, lows, highs, nulls, rows, strict=True

@@ -188,10 +188,8 @@ class PendingMessages:
             for kafka_partition, offset in start.items()
         ):
             self.reached_offsets, self.partitions, self._highest_positions = {}, {}, {}
-            self.messages, self.end_markers = (
-                PendingBatches(PENDING_MESSAGE),
-                PendingBatches(END_MARKER),
-            )
+            self.messages = PendingBatches(PENDING_MESSAGE)
+            self.end_markers = PendingBatches(END_MARKER)
             self.counts = PendingBatches(COUNT)
         for kafka_partition, state in progress.partitions.items():
             self._highest_positions[kafka_partition] = max(

@@ -64,13 +64,13 @@ class MergeTreePicker:
     """A picker of sorted runs by a `CompactStrategy`. Implements `Picker`.
 
     Attributes:
-        new_rewrite_predicate: makes, for each pick, a predicate: whether a full compaction must
+        make_rewrite_predicate: makes, for each pick, a predicate: whether a full compaction must
             drop rows of a file.
     """
 
     strategy: CompactStrategy
     rewrites_all: bool = False
-    new_rewrite_predicate: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
+    make_rewrite_predicate: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
     _has_flushed: bool = field(default=False, init=False)
     _idle_flush_count: int = field(default=0, init=False)
     _full_start_time_ms: int | None = field(default=None, init=False)
@@ -137,7 +137,7 @@ class MergeTreePicker:
 
     def _full_unit(self, levels: Levels) -> CompactUnit | None:
         """Return a unit of all files into the highest level; None if they need no compaction."""
-        must_rewrite = self.new_rewrite_predicate()
+        must_rewrite = self.make_rewrite_predicate()
         return full_compaction_unit(
             levels.num_levels,
             levels.level_sorted_runs(),

@@ -30,7 +30,7 @@ def holds_whole_range(file: DataFileMeta) -> bool:
     return not holds_blobs(file) and _VECTORS not in file.file_name
 
 
-def first_row(file: DataFileMeta) -> int:
+def first_row_number(file: DataFileMeta) -> int:
     """Return the number of a file's first row.
 
     Raises:
@@ -53,7 +53,7 @@ class JoinedFiles:
         files: the newest first; all that have a column agree about a row, but the newest wins.
     """
 
-    first_row: int
+    first_row_number: int
     row_count: int
     files: tuple[DataFileMeta, ...]
 
@@ -75,28 +75,28 @@ def group_joined_files(files: Iterable[DataFileMeta]) -> list[JoinedFiles]:
     """
     groups: list[list[DataFileMeta]] = []
     end = -1
-    for file in sorted(files, key=lambda member: (first_row(member), member.row_count)):
-        if first_row(file) >= end:
+    for file in sorted(files, key=lambda member: (first_row_number(member), member.row_count)):
+        if first_row_number(file) >= end:
             groups.append([])
         groups[-1].append(file)
-        end = max(end, first_row(file) + file.row_count)
+        end = max(end, first_row_number(file) + file.row_count)
     return [_joined_files(group) for group in groups]
 
 
 def _joined_files(files: Sequence[DataFileMeta]) -> JoinedFiles:
-    first_number = first_row(files[0])
-    end = max(first_row(file) + file.row_count for file in files)
+    start = first_row_number(files[0])
+    end = max(first_row_number(file) + file.row_count for file in files)
     for file in files:
-        is_whole = (first_row(file), file.row_count) == (first_number, end - first_number)
+        is_whole = (first_row_number(file), file.row_count) == (start, end - start)
         if holds_whole_range(file) and not is_whole:
             raise CorruptFileError(
                 f"data file {file.file_name} has {file.row_count} rows from number "
-                f"{file.first_row_id} on, beside files with {end - first_number} rows from "
-                f"{first_number} on",
+                f"{file.first_row_id} on, beside files with {end - start} rows from "
+                f"{start} on",
                 fix=_FIX,
             )
     newest_first = sorted(files, key=lambda file: -file.max_sequence_number)
-    return JoinedFiles(first_number, end - first_number, tuple(newest_first))
+    return JoinedFiles(start, end - start, tuple(newest_first))
 
 
 def row_total(files: Iterable[DataFileMeta], *, joins_files: bool) -> int:

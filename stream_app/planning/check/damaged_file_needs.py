@@ -125,8 +125,6 @@ def _names_text(versions: Collection[VersionName]) -> str:
 def _ranges(snapshot_ids: Sequence[int]) -> str:
     texts = []
     for _, run in groupby(enumerate(snapshot_ids), key=lambda item: item[1] - item[0]):
-        first_number, *other_numbers = [snapshot_id for _, snapshot_id in run]
-        texts.append(
-            f"{first_number} to {other_numbers[-1]}" if other_numbers else str(first_number)
-        )
+        first_id, *other_ids = [snapshot_id for _, snapshot_id in run]
+        texts.append(f"{first_id} to {other_ids[-1]}" if other_ids else str(first_id))
     return ", ".join(texts)

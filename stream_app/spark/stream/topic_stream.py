@@ -265,7 +265,7 @@ class TopicStream:
                 )
                 epoch, start_offsets = epoch + 1, end_offsets
             if not self.rules.drains:
-                next_poll_at_s = polled_at_s + self.pace.pause_s(is_full=is_full)
+                next_poll_at_s = polled_at_s + self.pace.choose_pause_s(is_full=is_full)
                 self._wait(next_poll_at_s, wait_min_s=IDLE_S if is_idle else 0.0)
                 polled_at_s, newest_offsets = self._poll()
             elif is_idle or end_offsets == newest_offsets:

@@ -288,8 +288,8 @@ class PaimonTable(ChangeableTable):
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
         table, version_snapshot = at_version(self.table, version)
-        read = SplitRead(table, None, _filter(where, table))
-        return SplitScan(table, read.row_filter).splits(version_snapshot)
+        split_read = SplitRead(table, None, _filter(where, table))
+        return SplitScan(table, split_read.row_filter).splits(version_snapshot)
 
     def read_split(
         self,
@@ -304,9 +304,9 @@ class PaimonTable(ChangeableTable):
             UsageError, UnsupportedTableError, CorruptFileError: as `read`.
         """
         table = with_schema(self.table, split.schema_id)
-        read = SplitRead(table, chosen_columns(columns), _filter(where, table))
-        schema = shown_schema(table.schema.fields, read.selection.schema)
-        return _reader(schema, shown_batches(schema, read.read(split)))
+        split_read = SplitRead(table, chosen_columns(columns), _filter(where, table))
+        schema = shown_schema(table.schema.fields, split_read.selection.schema)
+        return _reader(schema, shown_batches(schema, split_read.read(split)))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
         """Export all rows through Arrow's C stream interface."""
@@ -349,11 +349,11 @@ def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
 def _shown_rows(
     row_form: SystemRowForm, table: FileStoreTable, snapshot: Snapshot | None
 ) -> pa.Table:
-    read = SplitRead(table, shows_row_kinds=row_form.shows_row_kinds)
+    split_read = SplitRead(table, shows_row_kinds=row_form.shows_row_kinds)
     scan = SplitScan(table, level_min=row_form.level_min(table))
-    streams = [partial(read.read, split) for split in scan.splits(snapshot)]
+    streams = [partial(split_read.read, split) for split in scan.splits(snapshot)]
     batches = map(row_form.batch, interleaved(streams, reading_threads(None, None)))
-    return pa.Table.from_batches(batches, row_form.schema(read.selection.schema))
+    return pa.Table.from_batches(batches, row_form.schema(split_read.selection.schema))
 
 
 def _filter(where: Where | None, table: FileStoreTable) -> RowFilter | None:

@@ -235,11 +235,13 @@ class _ChangeFileReader:
 
 
 def _number_in_order(
-    batches: Iterator[pa.RecordBatch], first_number: int
+    batches: Iterator[pa.RecordBatch], first_sequence_number: int
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield _with_sequence_numbers(batch, np.arange(first_number, first_number + batch.num_rows))
-        first_number += batch.num_rows
+        yield _with_sequence_numbers(
+            batch, np.arange(first_sequence_number, first_sequence_number + batch.num_rows)
+        )
+        first_sequence_number += batch.num_rows
 
 
 def _with_sequence_numbers(

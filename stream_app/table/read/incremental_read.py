@@ -185,10 +185,8 @@ class IncrementalRead:
             for snapshot in (start, end)
         )
         _check_bucket_counts(self.table, start_entries, end_entries)
-        old_buckets, new_buckets = (
-            self._buckets(start, start_entries),
-            self._buckets(end, end_entries),
-        )
+        old_buckets = self._buckets(start, start_entries)
+        new_buckets = self._buckets(end, end_entries)
         empty_bucket = BucketVersion()
         return [
             partial(

@@ -6,7 +6,7 @@ long-lived changelogs, of the table and its branches. If a version cannot be rea
 nothing is deleted, because its files cannot be determined.
 
 No version names a writer's files until they are committed. Only their age protects them, so
-`cutoff_time_ms` computes it conservatively. The search ignores folders that are not Paimon's, and
+`orphan_cutoff_ms` computes it conservatively. The search ignores folders that are not Paimon's, and
 files outside of the table's folder except Iceberg's metadata (`iceberg_orphans`).
 
 Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
@@ -84,7 +84,7 @@ def may_be_cleaned(folder: str, name: str) -> bool:
 
 
 def orphans(
-    candidates: Iterable[OrphanCandidate], used_names: Collection[str], bound_time_ms: int
+    candidates: Iterable[OrphanCandidate], used_names: Collection[str], cutoff_time_ms: int
 ) -> list[OrphanCandidate]:
     """Return the candidates that were written before a time and whose name is unused, by path.
 
@@ -93,13 +93,13 @@ def orphans(
     removable_candidates = [
         candidate
         for candidate in candidates
-        if candidate.modification_time_ms < bound_time_ms and candidate.name not in used_names
+        if candidate.modification_time_ms < cutoff_time_ms and candidate.name not in used_names
     ]
     return sorted(removable_candidates, key=lambda candidate: candidate.path)
 
 
 def emptied_folders(
-    folders: Mapping[str, int], used_folders: Collection[str], bound_time_ms: int
+    folders: Mapping[str, int], used_folders: Collection[str], cutoff_time_ms: int
 ) -> list[str]:
     """Return the folders that become empty, the inner ones first.
 
@@ -113,7 +113,7 @@ def emptied_folders(
     kept_folders = set(used_folders)
     empty_folders = []
     for folder in reversed(list(folders)):
-        if folder in kept_folders or folders[folder] >= bound_time_ms:
+        if folder in kept_folders or folders[folder] >= cutoff_time_ms:
             kept_folders.add(folder.rpartition("/")[0])
         else:
             empty_folders.append(folder)
@@ -134,7 +134,7 @@ class OrphanPlan:
     version_count: int
 
 
-def cutoff_time_ms(table: FileStoreTable, age_ms: int) -> int:
+def orphan_cutoff_ms(table: FileStoreTable, age_ms: int) -> int:
     """Return the time before which files have an age, by the local clock and the file system's.
 
     The slower clock decides. A fast clock would make the fresh files of a running writer look old.
@@ -159,7 +159,7 @@ def cutoff_time_ms(table: FileStoreTable, age_ms: int) -> int:
     return min(local_time_ms, store_time_ms) - age_ms
 
 
-def plan_orphans(table: FileStoreTable, bound_time_ms: int) -> OrphanPlan:
+def plan_orphans(table: FileStoreTable, cutoff_time_ms: int) -> OrphanPlan:
     """Return the files written before a time (ms since 1970 in UTC) that no version names.
 
     Raises:
@@ -189,7 +189,7 @@ def plan_orphans(table: FileStoreTable, bound_time_ms: int) -> OrphanPlan:
             version_count += 1
     if iceberg is not None:
         name_collector.names |= iceberg.used_names({candidate.name for candidate in iceberg_files})
-    removable_files = orphans(candidates, name_collector.names, bound_time_ms)
+    removable_files = orphans(candidates, name_collector.names, cutoff_time_ms)
     removable_paths = {file.path for file in removable_files}
     used_folders = {
         candidate.path.rpartition("/")[0]
@@ -198,7 +198,7 @@ def plan_orphans(table: FileStoreTable, bound_time_ms: int) -> OrphanPlan:
     }
     return OrphanPlan(
         files=tuple(removable_files),
-        folders=tuple(emptied_folders(change_times, used_folders, bound_time_ms)),
+        folders=tuple(emptied_folders(change_times, used_folders, cutoff_time_ms)),
         version_count=version_count,
     )
 

@@ -49,7 +49,5 @@ class LiveFileCounts:
 
     def _add(self, file_count: int, byte_count: int) -> None:
         if self.file_count is not None and self.byte_count is not None:
-            self.file_count, self.byte_count = (
-                self.file_count + file_count,
-                self.byte_count + byte_count,
-            )
+            self.file_count = self.file_count + file_count
+            self.byte_count = self.byte_count + byte_count

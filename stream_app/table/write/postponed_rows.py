@@ -118,10 +118,10 @@ class PostponedWriter:
         check_mergeable(rows, schema.refusal_rules, schema.trimmed_primary_keys)
         if self._writer is None:
             self._writer = self.file_access.data_writer(level=0, file_source=FileSource.APPEND)
-        first_number = self.next_sequence_number
+        first_sequence_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         sequence_numbers = pa.array(
-            np.arange(first_number, self.next_sequence_number, dtype=np.int64)
+            np.arange(first_sequence_number, self.next_sequence_number, dtype=np.int64)
         )
         self._writer.write(
             pa.RecordBatch.from_arrays(

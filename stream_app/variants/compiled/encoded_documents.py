@@ -24,9 +24,9 @@ _TEXT_END = np.frombuffer(b'",' + bytes(30), np.uint8)
 _GROWTH, _HEAD = 4, 16
 """Bytes of output for each byte of a text, and for each text, at most. The worst is an array of
 empty arrays: ``[],`` becomes three bytes and an offset of four."""
-_NODE_ROWS = NodeBuffers._fields.index("scratch")
-_MEMBER_ROWS = MemberBuffers._fields.index("last_counts")
-_DOUBLE_ROWS = DoubleBuffers._fields.index("double_count")
+_NODE_ROW_COUNT = NodeBuffers._fields.index("scratch")
+_MEMBER_ROW_COUNT = MemberBuffers._fields.index("last_counts")
+_DOUBLE_ROW_COUNT = DoubleBuffers._fields.index("double_count")
 """The buffers with a row for each node, member and double, which precede the others."""
 
 
@@ -56,12 +56,13 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     text_addresses = offsets + texts.ctypes.data
     count, size = len(column), len(data)
     longest_size = int(np.diff(offsets).max())
-    rows = longest_size // 2 + VARIANT_NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
-    memory = np.empty((_NODE_ROWS + _MEMBER_ROWS, rows), np.int64)
+    # A value or an open bracket has two bytes.
+    node_count_max = longest_size // 2 + VARIANT_NESTING_MAX + _HEAD
+    memory = np.empty((_NODE_ROW_COUNT + _MEMBER_ROW_COUNT, node_count_max), np.int64)
     scratch = np.empty(longest_size + 8, np.uint8)
     scratch_end, double_count = np.zeros((2, 1), np.int64)
     last_counts = np.array([-1, 0, 0], np.int64)  # no previous document
-    doubles = np.empty((_DOUBLE_ROWS, size // 3 + 1), np.int64)
+    doubles = np.empty((_DOUBLE_ROW_COUNT, size // 3 + 1), np.int64)
     out = [
         np.empty(_GROWTH * size + _HEAD * (count + VARIANT_NESTING_MAX), np.uint8) for _ in range(2)
     ]
@@ -72,9 +73,9 @@ def _encode_part(column: pa.Array) -> EncodedPart:
         sizes,
         (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
         NodeBuffers._make(
-            [*addresses[:_NODE_ROWS], int(scratch.ctypes.data), int(scratch_end.ctypes.data)]
+            [*addresses[:_NODE_ROW_COUNT], int(scratch.ctypes.data), int(scratch_end.ctypes.data)]
         ),
-        MemberBuffers._make([*addresses[_NODE_ROWS:], int(last_counts.ctypes.data)]),
+        MemberBuffers._make([*addresses[_NODE_ROW_COUNT:], int(last_counts.ctypes.data)]),
         DoubleBuffers._make(
             [*(int(array.ctypes.data) for array in doubles), int(double_count.ctypes.data)]
         ),
@@ -104,31 +105,31 @@ def _encode_texts(
         text_addresses: int64 [n + 1]; the address at which each text begins, one byte after the
             previous text's end.
     """
-    cursor, names = ends
+    value_cursor, metadata_cursor = ends
     for row_index in range(len(text_addresses) - 2, -1, -1):
-        count = list_nodes(text_addresses[row_index], text_addresses[row_index + 1] - 1, nodes)
-        if count < 0:
+        node_count = list_nodes(text_addresses[row_index], text_addresses[row_index + 1] - 1, nodes)
+        if node_count < 0:
             continue
-        member_count = number_members(count, nodes, buffers)
+        member_count = number_members(node_count, nodes, buffers)
         if member_count < 0:
             continue
-        start = put_value(count, cursor, row_index, nodes, buffers, doubles)
-        sizes[0, row_index] = cursor - start
-        cursor = start
-        start = put_metadata(member_count, names, nodes, buffers)
-        sizes[1, row_index] = names - start
-        names = start
-    return cursor, names
+        start = put_value(node_count, value_cursor, row_index, nodes, buffers, doubles)
+        sizes[0, row_index] = value_cursor - start
+        value_cursor = start
+        start = put_metadata(member_count, metadata_cursor, nodes, buffers)
+        sizes[1, row_index] = metadata_cursor - start
+        metadata_cursor = start
+    return value_cursor, metadata_cursor
 
 
 def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, has_failed: Bools) -> None:
     # The loop covers only the few numbers that have an exponent or more than 38 digits.
-    for position, text_address, size, row_index in doubles.T.tolist():
+    for address, text_address, size, row_index in doubles.T.tolist():
         start = text_address - int(texts.ctypes.data)
         value = np.float64(texts[start : start + size].tobytes())
         has_failed[row_index] |= bool(np.isinf(value))
-        output_offset = position - int(out.ctypes.data)
-        out[output_offset : output_offset + 8] = np.frombuffer(value.tobytes(), np.uint8)
+        byte_offset = address - int(out.ctypes.data)
+        out[byte_offset : byte_offset + 8] = np.frombuffer(value.tobytes(), np.uint8)
 
 
 def _binary_column(data: Bytes, sizes: Int64s) -> pa.Array:

@@ -87,10 +87,8 @@ def _equals_last_member(member: int, node: int, nodes: NodeBuffers, buffers: Mem
         or number_at(buffers.last_sizes + entry) != size
     ):
         return False
-    position, other_position = (
-        number_at(buffers.last_starts + entry),
-        number_at(nodes.name_starts + 8 * node),
-    )
+    position = number_at(buffers.last_starts + entry)
+    other_position = number_at(nodes.name_starts + 8 * node)
     index = 0
     while index < size and byte_at(position + index) == byte_at(other_position + index):
         index += 1
@@ -110,14 +108,10 @@ def _keep_members(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers)
 @compiled
 def _compare_names(member: int, other_member: int, nodes: NodeBuffers) -> int:
     """Compare two members' names by UTF-16, as Java does: less than 0, 0, or more."""
-    size, other_size = (
-        number_at(nodes.name_sizes + 8 * member),
-        number_at(nodes.name_sizes + 8 * other_member),
-    )
-    position, other_position = (
-        number_at(nodes.name_starts + 8 * member),
-        number_at(nodes.name_starts + 8 * other_member),
-    )
+    size = number_at(nodes.name_sizes + 8 * member)
+    other_size = number_at(nodes.name_sizes + 8 * other_member)
+    position = number_at(nodes.name_starts + 8 * member)
+    other_position = number_at(nodes.name_starts + 8 * other_member)
     for index in range(min(size, other_size)):
         byte, other_byte = byte_at(position + index), byte_at(other_position + index)
         if byte != other_byte:

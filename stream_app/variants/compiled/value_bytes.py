@@ -70,10 +70,8 @@ def put_value(
 @compiled
 def put_metadata(member_count: int, cursor: int, nodes: NodeBuffers, buffers: MemberBuffers) -> int:
     """Write the dictionary in front of the cursor; return where it begins."""
-    names, size = (
-        number_at(buffers.last_counts + 8 * NAMES),
-        number_at(buffers.last_counts + 8 * NAME_BYTES),
-    )
+    names = number_at(buffers.last_counts + 8 * NAMES)
+    size = number_at(buffers.last_counts + 8 * NAME_BYTES)
     width = _width(max(names, size))
     text = cursor - size
     offsets = text - (names + 1) * width

@@ -232,7 +232,7 @@ def test_shards_are_compared_together_and_other_databases_left_out(
         folder = open_folder(str(tmp_path / "c"), {}, lambda: pytest.fail("it is local"))
         JobStateFile(folder).update(
             JobState(
-                origins={
+                targets={
                     Origin("shards_pg", "one", "t"): "t",
                     Origin("shards_pg", "two", "t"): "t",
                     Origin("shards_pg", "one", "both"): "both",

@@ -220,10 +220,8 @@ def assert_members_are_read(location: str, where: str, keys: list[int]) -> None:
     """Functions in the place of columns, of versions, of differences and of changes."""
     city, number = "variant_get(doc, '$.customer.city')", "try_variant_get(doc, '$.id', 'BIGINT')"
     expected = {0: ("Bonn", 17), 1: ("Köln", 3_000_000_000), 3: (None, None)}
-    reader, newest = (
-        stream_app.open_table(location),
-        open_file_store_table(location).snapshots.latest_id(),
-    )
+    reader = stream_app.open_table(location)
+    newest = open_file_store_table(location).snapshots.latest_id()
     assert newest is not None
     tables = [
         reader.read(columns=[city, "k", number], where=where).read_all(),

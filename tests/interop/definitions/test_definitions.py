@@ -114,11 +114,9 @@ def definition(
 
 
 def our_problem_of(definition: Definition) -> str | None:
-    keys, parts, options = (
-        definition["primary_keys"],
-        definition["partition_keys"],
-        definition["options"],
-    )
+    keys = definition["primary_keys"]
+    parts = definition["partition_keys"]
+    options = definition["options"]
     columns = parse_columns(", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()))
     if problems := option_problems(options) or schema_problems(columns, keys, parts, options):
         return "; ".join(problems)

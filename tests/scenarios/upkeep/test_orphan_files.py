@@ -16,7 +16,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_branch
-from stream_app.table.upkeep.orphan_files import cutoff_time_ms
+from stream_app.table.upkeep.orphan_files import orphan_cutoff_ms
 from tests.support.files.faulty_file_io import Fault, InjectedError
 from tests.support.histories.tagged_history import (
     remove_orphans,
@@ -135,7 +135,7 @@ def test_a_clock_that_is_ahead_ages_no_files(
     old = Path(table.location, "manifest", "manifest-x")
     os.utime(old, (1000, 1000))
     skewed = replace(table, clock=SteppingClock(time.time_ns() // 1_000_000 + ahead_s * 1000))
-    assert remove_orphans(skewed, cutoff_time_ms(skewed, 86_400_000)) == ["manifest-x"]
+    assert remove_orphans(skewed, orphan_cutoff_ms(skewed, 86_400_000)) == ["manifest-x"]
     assert names - {"manifest-x"} <= {path.name for path in Path(table.location).rglob("*x*")}
     assert [path.name for path in Path(table.location).glob(".*")] == [".probe-x"]
     warnings = [message for message in caplog.messages if "the clock of this machine" in message]

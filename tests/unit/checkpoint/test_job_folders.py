@@ -19,7 +19,7 @@ from stream_app.app.opening.job_folder_access import (
     spark_location,
 )
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
-from stream_app.checkpoint.checkpoint_owner import claim_checkpoint, remember_topics
+from stream_app.checkpoint.checkpoint_owner import claim_checkpoint, write_topics
 from stream_app.checkpoint.epoch_log import LOST_FIX, EpochLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
@@ -93,10 +93,10 @@ def owned_state(folder: JobFolder, table: FileStoreTable) -> JobStateFile:
 def test_a_checkpoint_remembers_its_table_and_topics(
     folder: JobFolder, table: FileStoreTable
 ) -> None:
-    remember_topics(owned_state(folder, table), {"orders": "id-1"})
+    write_topics(owned_state(folder, table), {"orders": "id-1"})
     again = owned_state(folder, table)
     assert again.state.topic_ids == {"orders": "id-1"}
-    remember_topics(again, {"orders": "id-2", "customers": "id-3"})
+    write_topics(again, {"orders": "id-2", "customers": "id-3"})
     assert owned_state(folder, table).state.topic_ids == {"orders": "id-1", "customers": "id-3"}
 
 

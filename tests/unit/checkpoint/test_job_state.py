@@ -39,7 +39,7 @@ WHOLE = JobState(
         )
     },
     source_tables={"orders": {"t": ["eu.orders", "us.orders"]}},
-    origins={Origin("eu", "", "orders"): "orders", Origin("us", "", "orders"): "orders"},
+    targets={Origin("eu", "", "orders"): "orders", Origin("us", "", "orders"): "orders"},
     refused_tables={Origin("eu", "", "odd name"): "name it"},
     warnings=(
         JobWarning(table="orders", problem="column at is cut", fix="correct", is_lasting=True),
@@ -126,10 +126,10 @@ def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
     cut = JobWarning(
         table="orders", problem="column at is a TIME", fix="make it again", is_lasting=True
     )
-    file.warn([cut, JobWarning(problem="no numbers", fix="set stream.metrics-port")])
+    file.write_warnings([cut, JobWarning(problem="no numbers", fix="set stream.metrics-port")])
     assert str(cut) == "the table orders: column at is a TIME\n  to fix: make it again"
     (tmp_path / "job_state.json").rename(tmp_path / "before")
-    file.warn([cut])
+    file.write_warnings([cut])
     assert files_in(file.checkpoint) == ["before"], "it is known"
     (tmp_path / "before").rename(tmp_path / "job_state.json")
     assert [warning.problem for warning in state_or_empty(file.checkpoint).warnings] == [
@@ -147,7 +147,7 @@ def test_a_passing_warning_ends_with_its_cause(
     file = JobStateFile(a_folder(tmp_path))
     stays = JobWarning(problem="no numbers", fix="set stream.metrics-port")
     lags = JobWarning(table="db.t", problem="Iceberg's readers lag", fix="correct the cause")
-    file.warn([stays])
+    file.write_warnings([stays])
     file.write_transient_warnings("callbacks", [lags])
     file.write_transient_warnings("callbacks", [lags])
     file.write_transient_warnings("services", [])

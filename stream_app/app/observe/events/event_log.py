@@ -287,13 +287,13 @@ class EventLog:
                 option = self.message_format.full_key(kind.option)
                 _warn_of_column(*column, sighting, option, self._prefix)
             counts[kind.value][column[1]] += sighting.record_count
-            count = partial(
+            count_drift = partial(
                 JobMetrics.count_drift,
                 drift_kind=kind,
                 name=column[1],
                 record_count=sighting.record_count,
             )
-            self._update_metrics(count)
+            self._update_metrics(count_drift)
         return {f"{kind}_columns": dict(records) for kind, records in counts.items()}
 
     def _write(self, event: str, values: Mapping[str, object]) -> None:

@@ -164,10 +164,8 @@ class TableChanges:
         is_delete = retract_mask(row_differences.batch)[row_differences.order]
         becomes_delete = is_delete[row_differences.newer_indices]
         is_changed = ~row_differences.has_same_values() & ~becomes_delete
-        old, new = (
-            row_differences.older_indices[is_changed],
-            row_differences.newer_indices[is_changed],
-        )
+        old = row_differences.older_indices[is_changed]
+        new = row_differences.newer_indices[is_changed]
         update_keys = np.minimum(old, new)
         inserted_indices = row_differences.added_indices[~is_delete[row_differences.added_indices]]
         deleted_indices = (

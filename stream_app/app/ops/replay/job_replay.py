@@ -79,7 +79,7 @@ def job_record_replays(
             return {job_tables.name: replace(replay, source_tables=source_tables)}
         case WholeDatabase():
             database = _DatabaseRecordReplays(
-                job_tables, quarantine, epoch_log, read_range, state.origins
+                job_tables, quarantine, epoch_log, read_range, state.targets
             )
             if name is not None:
                 return {name: database.own_record_replay(name)}

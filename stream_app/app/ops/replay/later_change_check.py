@@ -128,7 +128,7 @@ def topic_reader(source_config: SourceConfig) -> ReadRange:
         if start >= end:
             return
         with open_topic_reader(source_config) as reader:
-            oldest_offset, newest_offset = reader.bounds(*kafka_partition)
+            oldest_offset, newest_offset = reader.offset_bounds(*kafka_partition)
             if oldest_offset > start:
                 raise _lost_error(kafka_partition, start, oldest_offset)
             if newest_offset < end:

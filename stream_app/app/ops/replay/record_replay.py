@@ -234,10 +234,8 @@ class RecordReplay:
                 decoded_batch.bad_records.column(name).to_pylist() for name in ("offset", "reason")
             )
             reasons = dict(zip(*bad_columns, strict=True))
-            message_indices, rows = (
-                decoded_batch.changes.message_indices,
-                decoded_batch.changes.rows,
-            )
+            message_indices = decoded_batch.changes.message_indices
+            rows = decoded_batch.changes.rows
             is_fresh = np.ones(len(message_indices), np.bool_)
             if self.empties_on_truncate or merges_by_key:
                 offsets = np.array([record.offset for record in records], np.int64)[message_indices]

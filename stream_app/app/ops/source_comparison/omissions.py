@@ -121,9 +121,11 @@ class Omissions:
                 "compared with what is left of them",
             }[kind]
             place_text = _place_text(*sighting.place)
-            count = f"; such records: {sighting.record_count}, the first is {place_text}"
+            count_text = f"; such records: {sighting.record_count}, the first is {place_text}"
             ignore_fix = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
-            yield _finding(problem + count, self.where, f"{_COLUMN_FIXES[kind]}; or {ignore_fix}")
+            yield _finding(
+                problem + count_text, self.where, f"{_COLUMN_FIXES[kind]}; or {ignore_fix}"
+            )
 
     def _note_key_names(self, messages: pa.RecordBatch) -> None:
         topic = messages.column("topic")[0].as_py()

@@ -92,7 +92,7 @@ class SourceTableFinder:
             is_partitioned = relation.is_root or relation.is_partition
             if origin.database != url.database or is_partitioned or self._knows(origin):
                 continue
-            is_wanted = self.job_tables.new_name(origin, self.state.origins) is not None
+            is_wanted = self.job_tables.new_name(origin, self.state.targets) is not None
             if is_wanted and self._has_rows(schema, name):
                 yield Finding(
                     kind=FindingKind.NOT_COMPARED,
@@ -107,7 +107,7 @@ class SourceTableFinder:
             known_origin.table == origin.table
             and known_origin.database in ("", origin.database)
             and known_origin.schema in ("", origin.schema)
-            for known_origin in chain(self.state.origins, self.state.refused_tables)
+            for known_origin in chain(self.state.targets, self.state.refused_tables)
         )
 
     def _has_rows(self, schema: str, name: str) -> bool:
@@ -118,7 +118,7 @@ class SourceTableFinder:
 
     def _origins(self, table: FileStoreTable) -> Sequence[Origin]:
         """Return the source tables that have sent rows of a table, as far as messages name them."""
-        origins = {origin for origin, name in self.state.origins.items() if name == table.name}
+        origins = {origin for origin, name in self.state.targets.items() if name == table.name}
         origins |= {
             replace(_parsed_name(name, self.database.url), cluster=cluster_and_name(topic)[0])
             for topic, names in self.state.source_tables_of().items()
@@ -143,7 +143,7 @@ class SourceTableFinder:
             )
         foreign_tables = [
             str(origin)
-            for origin in self.state.origins
+            for origin in self.state.targets
             if origin.cluster not in clusters and replace(origin, cluster="") in names
         ]
         if foreign_tables and not is_named:

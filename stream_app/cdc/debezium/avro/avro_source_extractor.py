@@ -34,7 +34,7 @@ from stream_app.cdc.debezium.decoding.one_record import (
     TABLE_FIELDS,
     origin_in,
 )
-from stream_app.cdc.message_format import TableVersionSeen
+from stream_app.cdc.message_format import SeenTableVersion
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.cdc.wire.avro.avro_columns import avro_texts
@@ -138,7 +138,7 @@ class AvroSourceExtractor:
 
     def find_versions(
         self, messages: pa.RecordBatch, options: MappingOptions
-    ) -> Sequence[TableVersionSeen]:
+    ) -> Sequence[SeenTableVersion]:
         """See `message_format.SourceExtractor`. One message shows the columns of its schema.
 
         Raises:

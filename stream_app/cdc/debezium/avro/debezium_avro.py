@@ -338,12 +338,12 @@ def _rows_of(root: AvroType) -> list[AvroType]:
     ]
 
 
-def _image_indices(indices: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
+def _image_indices(indices: Int64s, is_intact: Bools, first_index: int) -> tuple[Int64s, int]:
     """Return the index of each intact message's image, or -1; and the next free index."""
     image_indices: Int64s = np.full(len(is_intact), -1, np.int64)
     indices = indices[is_intact[indices]]
-    image_indices[indices] = first_row + np.arange(len(indices))
-    return image_indices[is_intact], first_row + len(indices)
+    image_indices[indices] = first_index + np.arange(len(indices))
+    return image_indices[is_intact], first_index + len(indices)
 
 
 def _parse_options(

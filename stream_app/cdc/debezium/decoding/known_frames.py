@@ -169,10 +169,10 @@ class KnownFrames:
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
         framed_blocks: list[_FramedBlock] = []
         framed_count = 0
-        for first_row, block_offsets in _blocks(offsets):
-            framed_blocks.append(self._framed_block(data, block_offsets, first_row))
+        for first_index, block_offsets in _blocks(offsets):
+            framed_blocks.append(self._framed_block(data, block_offsets, first_index))
             framed_count += len(framed_blocks[-1].tails.indices)
-            if 2 * framed_count < first_row + len(block_offsets) - 1:
+            if 2 * framed_count < first_index + len(block_offsets) - 1:
                 self._keep_most_frequent([framed_block.tails for framed_block in framed_blocks])
                 return None
         tails = self._join_tails([framed_block.tails for framed_block in framed_blocks])
@@ -201,8 +201,8 @@ class KnownFrames:
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
         all_tails: list[FramedTails] = []
-        for first_row, block_offsets in _blocks(offsets):
-            all_tails.append(self._block_tails(data, block_offsets, first_row))
+        for first_index, block_offsets in _blocks(offsets):
+            all_tails.append(self._block_tails(data, block_offsets, first_index))
             if 2 * len(all_tails[-1].indices) < len(block_offsets) - 1:
                 self._keep_most_frequent(all_tails)
                 return None
@@ -210,10 +210,10 @@ class KnownFrames:
         self._keep_most_frequent([tails])
         return tails
 
-    def _framed_block(self, data: Bytes, offsets: Int64s, first_row: int) -> _FramedBlock:
+    def _framed_block(self, data: Bytes, offsets: Int64s, first_index: int) -> _FramedBlock:
         """Find the records with a known tail and images among the values of a block."""
-        tails = self._block_tails(data, offsets, first_row)
-        heads, has_head = find_heads(data, offsets[tails.indices - first_row], tails.tail_starts)
+        tails = self._block_tails(data, offsets, first_index)
+        heads, has_head = find_heads(data, offsets[tails.indices - first_index], tails.tail_starts)
         if has_head.all():
             return _FramedBlock(tails, heads)
         tails = replace(
@@ -225,12 +225,12 @@ class KnownFrames:
         )
         return _FramedBlock(tails, ImageHeads(heads.bounds[has_head], heads.is_image[has_head]))
 
-    def _block_tails(self, data: Bytes, offsets: Int64s, first_row: int) -> FramedTails:
+    def _block_tails(self, data: Bytes, offsets: Int64s, first_index: int) -> FramedTails:
         """Find the records with a known tail among the values of a block.
 
         Args:
             offsets: int64 [n + 1]; of the block's values in the data.
-            first_row: the index of the block's first value.
+            first_index: the index of the block's first value.
         """
         codes = self._frame_codes(data, offsets)
         indices = np.flatnonzero(codes >= 0)
@@ -239,7 +239,7 @@ class KnownFrames:
         op_positions = np.array([frame.op_position for frame in frames], np.int64)
         tail_starts = offsets[1:][indices] - tail_lengths[codes]
         return FramedTails(
-            indices=indices + first_row,
+            indices=indices + first_index,
             tail_starts=tail_starts,
             ops=data[tail_starts + op_positions[codes]],
             codes=codes,

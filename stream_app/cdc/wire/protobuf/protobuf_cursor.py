@@ -75,10 +75,8 @@ class ProtobufCursor(ValueCursor):
         paths[indices[remaining_counts == 0], 0] = 0
         remaining_counts = np.where(is_wrong, 0, remaining_counts)
         for step in range(PATH_MAX):
-            indices, remaining_counts = (
-                indices[remaining_counts > 0],
-                remaining_counts[remaining_counts > 0] - 1,
-            )
+            indices = indices[remaining_counts > 0]
+            remaining_counts = remaining_counts[remaining_counts > 0] - 1
             if not len(indices):
                 break
             paths[indices, step] = self._read_longs(indices)

@@ -99,10 +99,10 @@ def _hash(
 ) -> None:
     row_index = 0
     while row_index < count:
-        first_row, cursor = row_index, texts
+        first_index, cursor = row_index, texts
         put_number(starts, 0, cursor)
         while row_index < count and cursor < texts + _PIECE_SIZE:
             cursor = put_text(cursor, row_index, columns)
             row_index += 1
-            put_number(starts, row_index - first_row, cursor)
-        put_digests(starts, row_index - first_row, digests + 16 * first_row, lanes)
+            put_number(starts, row_index - first_index, cursor)
+        put_digests(starts, row_index - first_index, digests + 16 * first_index, lanes)

@@ -233,10 +233,8 @@ def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest:
             comparable_indices = np.flatnonzero(row_is_valid & best_is_valid)
             best_rows[segments[valid_indices]] = rows[valid_indices]
             segments, rows = segments[comparable_indices], rows[comparable_indices]
-        values, best_values = (
-            column.take(pa.array(rows)),
-            column.take(pa.array(best_rows[segments])),
-        )
+        values = column.take(pa.array(rows))
+        best_values = column.take(pa.array(best_rows[segments]))
         improved_indices = np.flatnonzero(
             compare(values, best_values).to_numpy(zero_copy_only=False)
         )

@@ -49,10 +49,8 @@ class NestedColumn:
         Returns:
             int64 [m] each; the second counts from 0 in the order of `row_indices`.
         """
-        starts, sizes = (
-            self.offsets[row_indices],
-            self.offsets[row_indices + 1] - self.offsets[row_indices],
-        )
+        starts = self.offsets[row_indices]
+        sizes = self.offsets[row_indices + 1] - self.offsets[row_indices]
         owners = np.repeat(np.arange(len(row_indices), dtype=np.int64), sizes)
         before = np.cumsum(sizes) - sizes
         return np.arange(len(owners), dtype=np.int64) + (starts - before)[owners], owners

@@ -111,10 +111,8 @@ def limited_update(
     def retract(
         present_elements: SegmentElements, retracted_elements: SegmentElements
     ) -> SegmentElements:
-        present_elements, retracted_elements = (
-            present_elements.where(is_valid[present_elements.indices]),
-            retracted_elements.where(is_valid[retracted_elements.indices]),
-        )
+        present_elements = present_elements.where(is_valid[present_elements.indices])
+        retracted_elements = retracted_elements.where(is_valid[retracted_elements.indices])
         pairs, retracted_pairs = _pairs_of_both(codes, present_elements, retracted_elements)
         is_left = ~np.isin(pairs, retracted_pairs)
         present_elements = present_elements.where(is_left)

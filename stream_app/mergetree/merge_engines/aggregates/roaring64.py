@@ -110,8 +110,8 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
     index_of: dict[int, int] = {}
     byte_offset = 9
     while remaining_leaf_count:
-        form, prefix_bytes = data[byte_offset], data[byte_offset + 3]
-        byte_offset += 4 + prefix_bytes
+        form, prefix_size = data[byte_offset], data[byte_offset + 3]
+        byte_offset += 4 + prefix_size
         if form != _LEAF:
             byte_offset += _NODES[form][1]
             continue
@@ -125,12 +125,12 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
 def _read_containers(data: bytes, byte_offset: int) -> dict[int, tuple[int, int, bytes]]:
     """Read the form, cardinality and body of each container, by index."""
     by_index = {}
-    (arrays,) = struct.unpack_from("<i", data, byte_offset)
+    (array_count,) = struct.unpack_from("<i", data, byte_offset)
     byte_offset += 4
-    for array in range(arrays):
-        _, count = struct.unpack_from("<Bi", data, byte_offset)
+    for array_index in range(array_count):
+        _, slot_count = struct.unpack_from("<Bi", data, byte_offset)
         byte_offset += 5
-        for slot in range(count):
+        for slot in range(slot_count):
             is_present = data[byte_offset]
             byte_offset += 1
             if not is_present:
@@ -138,7 +138,11 @@ def _read_containers(data: bytes, byte_offset: int) -> dict[int, tuple[int, int,
             form, cardinality = struct.unpack_from("<Bi", data, byte_offset)
             byte_offset += 5
             size = _body_size(form, cardinality, data, byte_offset)
-            by_index[array << 32 | slot] = form, cardinality, data[byte_offset : byte_offset + size]
+            by_index[array_index << 32 | slot] = (
+                form,
+                cardinality,
+                data[byte_offset : byte_offset + size],
+            )
             byte_offset += size
     return by_index
 

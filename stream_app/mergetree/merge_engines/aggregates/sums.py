@@ -252,11 +252,9 @@ def _decimal_product(
     result = np.zeros(len(changes.starts), object)
     has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(is_counted):
-        factors, old_values, has_old = (
-            unscaled_values[indices],
-            result[segments],
-            has_value[segments],
-        )
+        factors = unscaled_values[indices]
+        old_values = result[segments]
+        has_old = has_value[segments]
         is_divided = is_retract[indices]
         divisors = np.where(is_divided & has_old, factors, 1)
         quotients = quotient(old_values, divisors, arrow_type.scale)

@@ -46,11 +46,11 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
     return MergeTreePicker(
         strategy=compact_strategy(table.options),
         rewrites_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-        new_rewrite_predicate=_new_rewrite_predicate(table),
+        make_rewrite_predicate=_make_rewrite_predicate(table),
     )
 
 
-def _new_rewrite_predicate(table: FileStoreTable) -> Callable[[], Callable[[DataFileMeta], bool]]:
+def _make_rewrite_predicate(table: FileStoreTable) -> Callable[[], Callable[[DataFileMeta], bool]]:
     """Return a function that makes a pick's predicate of files.
 
     The predicate finds expired rows, and rows that deletion vectors mark. A pick reads the latest

@@ -38,7 +38,7 @@ def conf(tmp_path: Path) -> Path:
     """A job of two tables that no job has written yet."""
     (tmp_path / "job.toml").write_text(CONFIGURATION.format(folder=tmp_path))
     checkpoint = JobStateFile(JobFolder(*file_io_of(str(tmp_path / "checkpoint"), {})))
-    checkpoint.update(JobState(origins={Origin("s", "", name): name for name in "ab"}))
+    checkpoint.update(JobState(targets={Origin("s", "", name): name for name in "ab"}))
     for name in "ab":
         small_table(tmp_path / f"w/d.db/{name}", "k INT", ("k",)).commit(("+I", {"k": 1}))
     return tmp_path / "job.toml"
@@ -99,7 +99,7 @@ def test_a_database_is_not_taken_for_that_of_another_cluster(
     finder = SourceTableFinder(
         job_tables=load_config(conf, [], {}).job_tables,
         state=JobState(
-            origins={Origin("shop", "o", "t", cluster): name for cluster, name in origins}
+            targets={Origin("shop", "o", "t", cluster): name for cluster, name in origins}
         ),
         database=SummedDatabase(url=url, connection=None),
     )

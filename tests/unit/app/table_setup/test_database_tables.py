@@ -157,7 +157,7 @@ def test_a_restarted_job_has_its_tables_before_a_message(
     Database(tmp_path).feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     again = Database(tmp_path)
     assert sorted(feed.name for feed in again.database_tables.known_feeds()) == ["items", "orders"]
-    assert state_or_empty(again.checkpoint).origins == {
+    assert state_or_empty(again.checkpoint).targets == {
         Origin("shop", "", "orders"): "orders",
         Origin("shop", "", "items"): "items",
     }

@@ -181,10 +181,8 @@ def sources_by_type(sources: Iterable[Source]) -> dict[str, list[Source]]:
     return groups
 
 
-BY_OPTIONS, BY_SCHEMA = (
-    sources_by_type(sources_of_options()),
-    sources_by_type(sources_with_schema()),
-)
+BY_OPTIONS = sources_by_type(sources_of_options())
+BY_SCHEMA = sources_by_type(sources_with_schema())
 
 
 @pytest.mark.slow

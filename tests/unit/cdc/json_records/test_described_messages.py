@@ -206,10 +206,8 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
 def test_each_version_of_a_table_has_the_messages_with_its_types(
     name: str, file: str, topic: str, least: int
 ) -> None:
-    batch, source_extractor = (
-        captured_messages(file, topic),
-        FORMATS[name].make_source_extractor({}),
-    )
+    batch = captured_messages(file, topic)
+    source_extractor = FORMATS[name].make_source_extractor({})
     assert source_extractor.find_versions is not None
     versions_read = source_extractor.find_versions(batch, NO_MAPPING_OPTIONS)
     assert len(versions_read) >= least

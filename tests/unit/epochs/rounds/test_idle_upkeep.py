@@ -48,10 +48,8 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
         quarantine_writer=QuarantineWriter(None, 0),
         listener=EventLog(table.table.clock),
     )
-    checkpoint, clock = (
-        JobFolder(table.table.location + "-checkpoint", table.table.file_io),
-        table.table.clock,
-    )
+    checkpoint = JobFolder(table.table.location + "-checkpoint", table.table.file_io)
+    clock = table.table.clock
     tables = StoppingTables(
         [feed],
         epoch_log=EpochLog(checkpoint, can_reread=True),

@@ -60,7 +60,7 @@ class EvenJob:
             if self.last is None:
                 self.last = now
                 self.pace.note_poll(now)
-            until = self.last + self.pace.pause_s(is_full=False)
+            until = self.last + self.pace.choose_pause_s(is_full=False)
             self.clock.sleep(max(0.0, until - now))
             look = self.clock.steady_seconds()
             self.pace.note_poll(look)

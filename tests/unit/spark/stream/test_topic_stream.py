@@ -290,7 +290,7 @@ class NotedPace:
     def note_commit(self, epoch: int) -> None:
         raise AssertionError(f"the committer's word, not the stream's: {epoch}")
 
-    def pause_s(self, *, is_full: bool) -> float:
+    def choose_pause_s(self, *, is_full: bool) -> float:
         self.full.append(is_full)
         return 0.0
 

@@ -13,8 +13,8 @@ from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.orphan_files import (
     OrphanPlan,
-    cutoff_time_ms,
     delete_orphans,
+    orphan_cutoff_ms,
     plan_orphans,
 )
 from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_is_main
@@ -84,12 +84,12 @@ def run(args: argparse.Namespace) -> int:
     check_is_main(table)
     check_expirable(table)
     try:
-        bound_time_ms = cutoff_time_ms(table, age_ms)
+        cutoff_time_ms = orphan_cutoff_ms(table, age_ms)
     except OSError:
         if not args.dry_run:
             raise
-        bound_time_ms = table.clock.now_ms() - age_ms  # a plan needs no right to write
-    orphans = plan_orphans(table, bound_time_ms)
+        cutoff_time_ms = table.clock.now_ms() - age_ms  # a plan needs no right to write
+    orphans = plan_orphans(table, cutoff_time_ms)
 
     def result_lines() -> Iterator[str]:
         delete_orphans(table, orphans)
