@@ -17,10 +17,10 @@ TOO_FEW = Goal("few", 1.5, 2, at_least=True)
 UNMEASURED = Goal("lacks its jars", None, 1)
 
 
-def part_of(*measured: Goal) -> goals.Part:
+def part_of(*measured_goals: Goal) -> goals.Part:
     def part(setup: goals.Setup) -> Iterator[Goal]:
         assert setup.folder.is_dir()
-        return iter(measured)
+        return iter(measured_goals)
 
     return part
 
@@ -30,11 +30,11 @@ def test_all_goals_met_end_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.count("| fast | 0.5 | ≤ 1 | met |") == 2
 
 
-@pytest.mark.parametrize("missed", [TOO_SLOW, TOO_FEW, UNMEASURED])
-def test_a_missed_goal_ends_with_an_error(missed: Goal) -> None:
-    with pytest.raises(SystemExit) as ended:
-        goals.main([], {"first": part_of(MET, missed)})
-    assert ended.value.code == "1 of 2 goals are missed"
+@pytest.mark.parametrize("missed_goal", [TOO_SLOW, TOO_FEW, UNMEASURED])
+def test_a_missed_goal_ends_with_an_error(missed_goal: Goal) -> None:
+    with pytest.raises(SystemExit) as raised:
+        goals.main([], {"first": part_of(MET, missed_goal)})
+    assert raised.value.code == "1 of 2 goals are missed"
 
 
 def test_a_named_part_is_measured_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,9 +43,9 @@ def test_a_named_part_is_measured_alone(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_an_unknown_part_is_refused() -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as raised:
         goals.main(["third"], {"first": part_of(MET)})
-    assert ended.value.code == 2
+    assert raised.value.code == 2
 
 
 def test_a_picture_has_a_point_for_each_value_and_costs_rise_upwards() -> None:

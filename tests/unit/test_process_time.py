@@ -37,10 +37,10 @@ print(json.dumps([*told, time.process_time()]))
 
 @pytest.mark.slow
 def test_an_ended_grandchild_without_a_waiting_parent_counts() -> None:
-    output, used = run_metered([sys.executable, "-c", ORPHANS])
+    output, timeline = run_metered([sys.executable, "-c", ORPHANS])
     grandchildren = json.loads(output)[:-1]
     assert len(grandchildren) == 2
-    assert used.total >= 0.85 * sum(grandchildren)
+    assert timeline.total >= 0.85 * sum(grandchildren)
 
 
 @pytest.mark.slow
@@ -49,8 +49,8 @@ def test_a_child_counts_once_that_was_waited_for() -> None:
     command = (
         f"import subprocess, sys\nfor _ in 'ab': subprocess.run([sys.executable, '-c', {burn!r}])"
     )
-    _, used = run_metered([sys.executable, "-c", command])
-    assert 2 * BURNED_S <= used.total < 3 * BURNED_S
+    _, timeline = run_metered([sys.executable, "-c", command])
+    assert 2 * BURNED_S <= timeline.total < 3 * BURNED_S
 
 
 def test_a_tree_that_is_left_out_is_not_counted() -> None:
@@ -91,6 +91,6 @@ def test_ticks_of_ended_processes_count_as_lost(
 
 
 def test_seconds_between_two_moments() -> None:
-    used = Timeline((10.0, 11.0, 13.0), (0.0, 1.0, 2.0))
-    assert used.seconds_between(10.5, 12.0) == pytest.approx(1.0)
-    assert used.seconds_between(0.0, 99.0) == used.total == 2.0
+    timeline = Timeline((10.0, 11.0, 13.0), (0.0, 1.0, 2.0))
+    assert timeline.seconds_between(10.5, 12.0) == pytest.approx(1.0)
+    assert timeline.seconds_between(0.0, 99.0) == timeline.total == 2.0

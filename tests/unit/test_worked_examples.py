@@ -144,12 +144,12 @@ def test_images_between_frames() -> None:
         b'{"before":{"k":2},"after":null',
     ]
     values = [*(head + tail for head in heads), b'{"after":{"k":3}}']
-    framed = KnownFrames().find_framed(pa.array(values))
-    assert framed is not None
-    assert framed.indices.tolist() == [0, 1, 2]
-    assert framed.images.to_pylist() == [b'{"k":1}', b'{"k":1}', b'{"k":2}', b'{"k":2}']
-    assert framed.has_before.tolist() == [False, True, True]
-    assert framed.has_after.tolist() == [True, True, False]
+    framed_records = KnownFrames().find_framed(pa.array(values))
+    assert framed_records is not None
+    assert framed_records.indices.tolist() == [0, 1, 2]
+    assert framed_records.images.to_pylist() == [b'{"k":1}', b'{"k":1}', b'{"k":2}', b'{"k":2}']
+    assert framed_records.has_before.tolist() == [False, True, True]
+    assert framed_records.has_after.tolist() == [True, True, False]
     expected = [[10, 14, 23, 30], [10, 17, 26, 33], [10, 17, 26, 30], None]
     for value, bounds in zip(values, expected, strict=True):
         last = max(value.find(tail), 0) or len(value) - 1
@@ -176,8 +176,8 @@ def test_neighbours_on_a_curve() -> None:
 
 def test_rows_of_keys_with_two_columns() -> None:
     keys = pa.record_batch({"s": ["a", "a", "b"], "n": [1, 2, 2]})
-    stored = pa.record_batch({"s": ["a", "b", "c", "a"], "n": [2, 1, 2, 2]})
-    of_rows, places = rows_with_keys(keys, stored, ["s", "n"])
+    stored_rows = pa.record_batch({"s": ["a", "b", "c", "a"], "n": [2, 1, 2, 2]})
+    of_rows, places = rows_with_keys(keys, stored_rows, ["s", "n"])
     assert (of_rows.tolist(), places.tolist()) == ([1, 1], [0, 3])
 
 
@@ -189,17 +189,17 @@ def test_combined_joined_and_collected_values() -> None:
     assert sums.to_pylist() == [3, 4, None]
     texts = pa.array(["a,b", "b,c", "a", "a,d"])
     distinct = ColumnAggregate(function="listagg", is_distinct=True)
-    joined = join_texts(texts, SegmentChanges(np.arange(4), np.array([0, 2])), distinct)
-    assert isinstance(joined, pa.Array)
-    assert joined.to_pylist() == ["a,b,c", "a,d"]
+    joined_texts = join_texts(texts, SegmentChanges(np.arange(4), np.array([0, 2])), distinct)
+    assert isinstance(joined_texts, pa.Array)
+    assert joined_texts.to_pylist() == ["a,b,c", "a,d"]
     ops = np.array([ChangeOp.ADD, ChangeOp.RETRACT, ChangeOp.ADD], np.int8)
-    collected = collect_elements(
+    collected_lists = collect_elements(
         pa.array([[1], [1], [1, 2]]),
         SegmentChanges(np.arange(3), np.array([0]), ops),
         ColumnAggregate(function="collect"),
     )
-    assert isinstance(collected, pa.Array)
-    assert collected.to_pylist() == [[1, 2]]
+    assert isinstance(collected_lists, pa.Array)
+    assert collected_lists.to_pylist() == [[1, 2]]
 
 
 def sum_of_groups(values: pa.Array, bounds: Int64s) -> pa.Array:
@@ -218,12 +218,12 @@ def test_changes_of_a_key_that_begins_with_a_delete() -> None:
         is_merged=np.array([True, True]),
     )
     group = SequenceGroup(sequence=("g",), columns=("v",))
-    grouped = grouped_changes(keys, kinds, MergeRules(aggregates={}, groups=(group,)))
-    assert grouped.plain.row_indices.tolist() == [0, 0, 1, 2, 3]
-    assert grouped.plain.starts.tolist() == [0, 3]
-    assert grouped.is_restart.tolist() == [True, False, False, False, False]
-    assert grouped.is_add.tolist() == [False, False, True, True, True]
-    assert grouped.in_sequence[group].tolist() == [True, True, False, True, True]
+    changes = grouped_changes(keys, kinds, MergeRules(aggregates={}, groups=(group,)))
+    assert changes.plain.row_indices.tolist() == [0, 0, 1, 2, 3]
+    assert changes.plain.starts.tolist() == [0, 3]
+    assert changes.is_restart.tolist() == [True, False, False, False, False]
+    assert changes.is_add.tolist() == [False, False, True, True, True]
+    assert changes.in_sequence[group].tolist() == [True, True, False, True, True]
 
 
 def test_partitions_of_keys_that_settle() -> None:
@@ -276,19 +276,21 @@ def test_the_newest_rows_of_keys_in_buckets() -> None:
 
 
 def test_values_that_are_folded_in_rounds() -> None:
-    timed = pa.struct([("text", pa.string()), ("time", pa.int32())])
+    timed_type = pa.struct([("text", pa.string()), ("time", pa.int32())])
     maps = pa.array(
         [
             {"a": {"text": "x", "time": 1}},
             {"a": {"text": "y", "time": 3}, "b": {"text": "z", "time": 1}},
             {"a": {"text": "w", "time": 2}, "b": None},
         ],
-        pa.map_(pa.string(), timed),
+        pa.map_(pa.string(), timed_type),
     )
     changes = SegmentChanges(np.arange(3), np.array([0]))
-    merged = merge_maps_by_time(maps, changes, ColumnAggregate(function="merge_map_with_keytime"))
-    assert isinstance(merged, pa.Array)
-    assert merged.to_pylist() == [[("a", {"text": "y", "time": 3})]]
+    merged_maps = merge_maps_by_time(
+        maps, changes, ColumnAggregate(function="merge_map_with_keytime")
+    )
+    assert isinstance(merged_maps, pa.Array)
+    assert merged_maps.to_pylist() == [[("a", {"text": "y", "time": 3})]]
     texts = pa.array([["a"], ["b", "c"], ["d"]])
     rounds = _in_rounds(
         NestedColumn.of_column(texts),

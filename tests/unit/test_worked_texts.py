@@ -68,9 +68,9 @@ def test_moments_are_read_as_drawn() -> None:
 def test_decimals_are_truncated_and_encoded_as_drawn() -> None:
     texts = ["12.34", "-12.34", "0.10", None]
     values = pa.array([text and Decimal(text) for text in texts], pa.decimal128(6, 2))
-    truncated, has_failed = truncate_decimals(values, 10)
+    truncated_values, has_failed = truncate_decimals(values, 10)
     texts = ["12.30", "-12.40", "0.10", None]
-    assert truncated.to_pylist() == [text and Decimal(text) for text in texts]
+    assert truncated_values.to_pylist() == [text and Decimal(text) for text in texts]
     assert has_failed is None
     numbers = pa.array([0, 1, -1, 128]).cast(pa.decimal128(20, 0))
     flat, offsets = encode_columns([numbers], [type_of("DECIMAL(20, 0)")])

@@ -52,10 +52,10 @@ def test_a_struct_keeps_unknown_fields() -> None:
     )
     buffer = TMemoryBuffer()
     write_struct(TBinaryProtocol(buffer), struct)
-    copied = read_struct(TBinaryProtocol(TMemoryBuffer(buffer.getvalue())))
-    assert copied == struct
-    assert copied.text(1) == "größe"
-    assert (copied.text(99), copied.integer(99), copied.texts(99), copied.text_map(99)) == (
+    copy = read_struct(TBinaryProtocol(TMemoryBuffer(buffer.getvalue())))
+    assert copy == struct
+    assert copy.text(1) == "größe"
+    assert (copy.text(99), copy.integer(99), copy.texts(99), copy.text_map(99)) == (
         "", 0, [], {},
     )  # fmt: skip
 

@@ -87,8 +87,8 @@ def test_a_dead_process_loses_its_lock(pool: ConnectionPool) -> None:
 
 def test_connections_are_made_anew_elsewhere(pool: ConnectionPool) -> None:
     lock_of(pool, StandingClock())
-    copied = pickle.loads(pickle.dumps(pool))
-    assert copied.rows("SELECT 1") == [(1,)]
+    copied_pool = pickle.loads(pickle.dumps(pool))
+    assert copied_pool.rows("SELECT 1") == [(1,)]
     # A connection that the database has closed meanwhile is not an error.
     pool._idle[0].close()
     assert pool.rows("SELECT 1") == [(1,)]

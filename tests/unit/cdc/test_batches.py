@@ -23,7 +23,7 @@ def insert(key: int, text: str = '"x"') -> str:
 
 
 @pytest.mark.parametrize(
-    ("values", "rows", "bad_count", "skipped"),
+    ("values", "rows", "bad_count", "skipped_count"),
     [
         pytest.param([], 0, 0, 0, id="empty"),
         pytest.param([None] * 3, 0, 0, 3, id="all tombstones"),
@@ -32,7 +32,7 @@ def insert(key: int, text: str = '"x"') -> str:
     ],
 )
 def test_counts_and_schemas(
-    values: list[str | None], rows: int, bad_count: int, skipped: int
+    values: list[str | None], rows: int, bad_count: int, skipped_count: int
 ) -> None:
     decoded_batch = a_format(COLUMNS).decode(messages(*values))
     assert decoded_batch.changes.rows.num_rows == rows
@@ -43,7 +43,7 @@ def test_counts_and_schemas(
     assert decoded_batch.changes.message_indices.dtype == "int32"
     assert decoded_batch.bad_records.num_rows == bad_count
     assert decoded_batch.bad_records.schema == BAD_RECORD_SCHEMA
-    assert decoded_batch.skipped_count == skipped
+    assert decoded_batch.skipped_count == skipped_count
 
 
 def test_a_bad_record_keeps_where_it_came_from() -> None:

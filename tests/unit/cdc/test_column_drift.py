@@ -60,11 +60,11 @@ SCENARIOS: dict[str, list[Change]] = {
 def record(rng: random.Random, number: int, changes: list[Change], shape: str) -> str:
     def image() -> Row:
         # n: a number of variable scale is an object, and j a text with names of its own.
-        scaled = {"scale": 1, "value": "Aw=="} if rng.random() < 0.8 else None
+        scaled_value = {"scale": 1, "value": "Aw=="} if rng.random() < 0.8 else None
         inner = json.dumps({name: 1 for name in "abcd"[: rng.randrange(5)]})
         row: Row = {"id": number, "v": "v", "w": rng.choice(["w", None]), "n": None, "j": None}
         if shape == "varied":
-            row |= {"n": scaled, "j": inner}
+            row |= {"n": scaled_value, "j": inner}
         for change in changes:
             change(row, number)
         return row

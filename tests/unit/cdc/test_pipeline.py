@@ -68,14 +68,14 @@ def test_each_record_at_which_the_decoder_fails_is_quarantined(
     fail: Callable[[], object], problem: str
 ) -> None:
     values = [insert(key) for key in range(1000)]
-    poisoned = {0, 1, 500, 999}
-    for key in poisoned:
+    poisoned_keys = {0, 1, 500, 999}
+    for key in poisoned_keys:
         values[key] = insert(key, POISON.decode())
     values[7] = "{"
     decoder = Pipeline(FailingDecoder(fail))
     batch = messages(*values, None, topic="shop", partition=3)
     decoded_batch = decoder.decode(batch)
-    good = [key for key in range(1000) if key not in poisoned | {7}]
+    good = [key for key in range(1000) if key not in poisoned_keys | {7}]
     assert rows_of(decoded_batch) == [(key, "+I", key, "x") for key in good]
     assert (decoded_batch.decoder_error_count, decoded_batch.skipped_count) == (4, 1)
     reasons = reasons_of(decoded_batch)
@@ -124,18 +124,18 @@ def test_the_last_truncate_is_kept_whatever_fails_beside_it() -> None:
         assert decoded_batch.last_truncate == 3 + (index <= 3)
 
 
-@pytest.mark.parametrize("poisoned", [1, 16, 256])
+@pytest.mark.parametrize("poisoned_count", [1, 16, 256])
 @pytest.mark.slow
-def test_bad_records_are_found_by_few_decodes(poisoned: int, seed: int) -> None:
+def test_bad_records_are_found_by_few_decodes(poisoned_count: int, seed: int) -> None:
     """Each record costs the halves that lead to it, not a decode of the batch."""
     count = 4096
     values = [insert(key) for key in range(count)]
-    for key in random.Random(seed).sample(range(count), poisoned):
+    for key in random.Random(seed).sample(range(count), poisoned_count):
         values[key] = insert(key, POISON.decode())
     failing = FailingDecoder(recursion)
-    assert Pipeline(failing).decode(messages(*values)).decoder_error_count == poisoned
+    assert Pipeline(failing).decode(messages(*values)).decoder_error_count == poisoned_count
     halves = 12  # log2 of 4096
-    assert failing.messages_seen <= count * min(2 * poisoned + 1, halves + 1)
+    assert failing.messages_seen <= count * min(2 * poisoned_count + 1, halves + 1)
 
 
 def test_errors_are_counted_behind_other_formats_too() -> None:

@@ -30,9 +30,9 @@ def test_the_error_names_the_damaged_file_and_keeps_it(
     tmp_path: Path, name: str, text: str
 ) -> None:
     folder = checkpoint(tmp_path, **{name: text})
-    with pytest.raises(CheckpointError, match=f"empty files, .* cut: {name}") as refused:
+    with pytest.raises(CheckpointError, match=f"empty files, .* cut: {name}") as raised:
         check_whole(folder)
-    assert "source.starting-offsets" in refused.value.fix
+    assert "source.starting-offsets" in raised.value.fix
     assert (folder / name).read_text() == text
 
 

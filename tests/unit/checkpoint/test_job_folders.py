@@ -105,9 +105,9 @@ def test_a_checkpoint_of_another_table_is_refused(
 ) -> None:
     owned_state(folder, table)
     other_table = small_table(tmp_path / "db.db" / "other", "k INT, v INT", "k").table
-    with pytest.raises(CheckpointError, match="belongs to the table") as refused:
+    with pytest.raises(CheckpointError, match="belongs to the table") as raised:
         owned_state(folder, other_table)
-    assert refused.value.where == folder.location
+    assert raised.value.where == folder.location
 
 
 def test_a_checkpoint_of_another_application_is_refused(
@@ -147,12 +147,10 @@ def test_damaged_offsets_are_an_error_with_a_remedy(
 ) -> None:
     folder.file_io.overwrite(folder.path(name), text.encode())
     epochs = EpochLog(folder, can_reread=True)
-    with pytest.raises(
-        CheckpointError, match=f"{name} of the checkpoint has no offsets"
-    ) as refused:
+    with pytest.raises(CheckpointError, match=f"{name} of the checkpoint has no offsets") as raised:
         epochs.end_offsets(0) if name == "offsets/0" else epochs.start_offsets(0)
-    assert refused.value.where == str(folder)
-    assert refused.value.fix == LOST_FIX
+    assert raised.value.where == str(folder)
+    assert raised.value.fix == LOST_FIX
 
 
 def test_the_log_of_epochs_is_written_and_read(folder: JobFolder) -> None:

@@ -201,8 +201,8 @@ def test_another_process_reads_all_while_the_job_replaces_them(tmp_path: Path, n
 
 def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
     """Recorded; it has one file of the job's own, beside Spark's."""
-    with zipfile.ZipFile(RECORDED) as recorded:
-        data = recorded.read("checkpoint/stream_app.json")
+    with zipfile.ZipFile(RECORDED) as archive:
+        data = archive.read("checkpoint/stream_app.json")
     (tmp_path / "stream_app.json").write_bytes(data)
     before = json.loads(data)
     file = JobStateFile(a_folder(tmp_path))

@@ -42,19 +42,19 @@ def without_what_varies(text: bytes | str | None) -> Any:
 
 
 def test_messages_are_those_that_debezium_sent() -> None:
-    captured: dict[str, list[tuple[Any, Any]]] = {}
+    captured_pairs: dict[str, list[tuple[Any, Any]]] = {}
     for line in CAPTURED_MESSAGES.read_text("utf-8").splitlines():
         record = json.loads(line)
         pair = without_what_varies(record["key"]), without_what_varies(record["value"])
-        captured.setdefault(record["topic"], []).append(pair)
-    generated: dict[str, list[tuple[Any, Any]]] = {}
+        captured_pairs.setdefault(record["topic"], []).append(pair)
+    generated_pairs: dict[str, list[tuple[Any, Any]]] = {}
     for topic, key, value in life_again():
-        generated.setdefault(topic, []).append(
+        generated_pairs.setdefault(topic, []).append(
             (without_what_varies(key), without_what_varies(value))
         )
-    assert generated.keys() == captured.keys()
-    for topic, messages in generated.items():
-        for message, expected in zip_longest(messages, captured[topic]):
+    assert generated_pairs.keys() == captured_pairs.keys()
+    for topic, messages in generated_pairs.items():
+        for message, expected in zip_longest(messages, captured_pairs[topic]):
             assert message == expected
 
 
@@ -90,5 +90,5 @@ def test_the_shop_remembers_what_its_messages_lead_to() -> None:
 def test_an_alter_is_captured_for_each_table_that_changes() -> None:
     tables = captured_tables()
     assert tuple(tables) == TABLES
-    altered = [name for name, table in tables.items() if len(table.envelopes) == 2]
-    assert altered == [statement.split()[2] for statement in ALTERS]
+    altered_names = [name for name, table in tables.items() if len(table.envelopes) == 2]
+    assert altered_names == [statement.split()[2] for statement in ALTERS]

@@ -53,9 +53,9 @@ def failed_stage(message: str) -> RuntimeError:
     ids=lambda error: error.problem or "empty",
 )
 def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
-    explained = readable_error(wrapped_error(error))
-    assert type(explained) is type(error)
-    assert str(explained) == str(error)
+    rebuilt_error = readable_error(wrapped_error(error))
+    assert type(rebuilt_error) is type(error)
+    assert str(rebuilt_error) == str(error)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
     ids=["no-packages", "no-file", "no-permission", "other-version"],
 )
 def test_a_python_without_the_packages_is_reported(message: str) -> None:
-    explained = readable_error(failed_stage(message))
-    assert isinstance(explained, UsageError)
-    assert "spark.archives" in explained.where
+    error = readable_error(failed_stage(message))
+    assert isinstance(error, UsageError)
+    assert "spark.archives" in error.where
 
 
 @pytest.mark.parametrize(
@@ -121,29 +121,29 @@ def test_the_first_line_of_an_error_is_its_first_with_text(error: RuntimeError, 
 
 def test_more_bad_records_than_the_driver_takes() -> None:
     text = "Total size of serialized results of 9 tasks is bigger than spark.driver.maxResultSize"
-    explained = readable_error(RuntimeError(text))
-    assert isinstance(explained, BadRecordsError)
-    assert "source.format" in explained.fix
+    error = readable_error(RuntimeError(text))
+    assert isinstance(error, BadRecordsError)
+    assert "source.format" in error.fix
 
 
 def test_a_full_disk_is_an_error_of_the_storage() -> None:
-    explained = readable_error(OSError(28, "No space left on device", "/w/data"))
-    assert isinstance(explained, StorageError)
-    assert explained.problem == "the file system refused: No space left on device"
-    assert explained.where == "/w/data"
+    error = readable_error(OSError(28, "No space left on device", "/w/data"))
+    assert isinstance(error, StorageError)
+    assert error.problem == "the file system refused: No space left on device"
+    assert error.where == "/w/data"
 
 
 def test_records_that_kafka_has_deleted_are_an_error_of_the_source() -> None:
-    explained = readable_error(
+    error = readable_error(
         RuntimeError(
             "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been "
             "lost because they are not available in Kafka any more;\n"
             "Reason: Could not read records in offset [1, 2) for topic partition t-0\n with "
         )
     )
-    assert isinstance(explained, SourceError)
-    assert explained.where == "Could not read records in offset [1, 2) for topic partition t-0"
-    assert "source.fail-on-data-loss" in explained.fix
+    assert isinstance(error, SourceError)
+    assert error.where == "Could not read records in offset [1, 2) for topic partition t-0"
+    assert "source.fail-on-data-loss" in error.fix
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_records_that_kafka_has_deleted_are_an_error_of_the_source() -> None:
 )
 def test_a_killed_worker_is_reported_in_a_sentence(message: str) -> None:
     text = f"Job aborted due to stage failure: Task 0 in stage 9.0 failed 4 times{JAVA}\n{message}"
-    explained = readable_error(RuntimeError(text))
-    assert type(explained) is WorkerLostError
-    assert message.splitlines()[0].split(" (crashed)")[0] in str(explained)
-    assert "start the job again, it continues where it was" in explained.fix
-    assert len(explained.problem.splitlines()) == 1
+    error = readable_error(RuntimeError(text))
+    assert type(error) is WorkerLostError
+    assert message.splitlines()[0].split(" (crashed)")[0] in str(error)
+    assert "start the job again, it continues where it was" in error.fix
+    assert len(error.problem.splitlines()) == 1

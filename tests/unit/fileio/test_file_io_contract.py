@@ -39,14 +39,14 @@ class Storage:
 
     Attributes:
         again: gives the file system as another process has it.
-        crashed: gives it, and the folder, as they are found when the power comes back; what stays
-            is no more than what was promised.
+        after_crash: gives it, and the folder, as they are found when the power comes back; what
+            stays is no more than what was promised.
     """
 
     io: FileIO
     folder: str
     again: Callable[[], FileIO]
-    crashed: Callable[[], tuple[FileIO, str]]
+    after_crash: Callable[[], tuple[FileIO, str]]
 
     def path(self, name: str) -> str:
         return f"{self.folder}/{name}"
@@ -62,8 +62,8 @@ def storage(
     """Return the storage of each implementation that writes."""
     if request.param == "memory":
         memory = MemoryFileIO()
-        crashed = lambda: (memory.after_crash(is_back=lambda _: True), "/table")  # noqa: E731
-        return Storage(memory, "/table", lambda: memory, crashed)
+        after_crash = lambda: (memory.after_crash(is_back=lambda _: True), "/table")  # noqa: E731
+        return Storage(memory, "/table", lambda: memory, after_crash)
     if request.param == "s3":
         server: S3Server = request.getfixturevalue("s3")
         location = f"s3://{server.new_bucket()}/warehouse/t"
@@ -275,7 +275,7 @@ def test_what_a_writing_call_has_returned_from_survives_a_power_cut(storage: Sto
     assert io.create_if_absent(storage.path("snapshot/snapshot-1"), b"snapshot")
     for content in (b"1", b"2"):
         io.overwrite(storage.path("snapshot/LATEST"), content)
-        files, folder = storage.crashed()
+        files, folder = storage.after_crash()
         assert files.read_bytes(f"{folder}/snapshot/LATEST") == content
     assert files.read_bytes(f"{folder}/bucket-0/data") == b"data"
     assert files.read_bytes(f"{folder}/manifest/manifest-1") == b"manifest"
@@ -290,7 +290,7 @@ def test_what_was_deleted_stays_away_when_deletions_were_synced(storage: Storage
     storage.again().delete(storage.path("tag/tag-2"))
     storage.io.sync_deletions(storage.path("tag"))
     storage.io.sync_deletions(storage.path("no such folder"))
-    files, folder = storage.crashed()
+    files, folder = storage.after_crash()
     assert files.list_names(f"{folder}/tag") == []
     assert files.list_names(f"{folder}/bucket-0") == ["data"]
 

@@ -184,10 +184,10 @@ def test_a_name_service_and_mounts_are_known_by_hadoops_files(
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     name = folder.rpartition("/")[2]
     for number, location in enumerate((f"hdfs://lake/{name}", f"viewfs://all/warehouse/{name}")):
-        path, mounted = file_io_of(location)
-        assert mounted.create_if_absent(f"{path}/{number}", b"1")
+        path, mounted_io = file_io_of(location)
+        assert mounted_io.create_if_absent(f"{path}/{number}", b"1")
         assert io.read_bytes(f"{folder}/{number}") == b"1"
-        assert [status.name for status in mounted.list_status(path)][-1] == str(number)
+        assert [status.name for status in mounted_io.list_status(path)][-1] == str(number)
 
 
 def test_errors_are_the_systems_and_in_few_words(
@@ -206,28 +206,28 @@ def test_errors_are_the_systems_and_in_few_words(
     with pytest.raises(UsageError, match="is not on hdfs:"):
         io.read_bytes("hdfs://elsewhere/f")
     nobody = f"hdfs://127.0.0.1:{a_free_port()}/t"
-    closed = file_io_of(nobody, AT_ONCE)[1]
-    object.__setattr__(closed, "clock", ImpatientClock())
-    with pytest.raises(OSError, match="refused") as refused:
-        closed.list_names(nobody)
-    assert refused.value.filename == nobody
-    assert "HADOOP_CONF_DIR" in storage_error(refused.value).fix
+    unreachable_io = file_io_of(nobody, AT_ONCE)[1]
+    object.__setattr__(unreachable_io, "clock", ImpatientClock())
+    with pytest.raises(OSError, match="refused") as raised:
+        unreachable_io.list_names(nobody)
+    assert raised.value.filename == nobody
+    assert "HADOOP_CONF_DIR" in storage_error(raised.value).fix
 
 
 class ImpatientClock(Clock):
     """Each wait takes all the time there is."""
 
     def __init__(self) -> None:
-        self.waited = 0.0
+        self.total_wait_s = 0.0
 
     def now_ms(self) -> int:
         return 0
 
     def steady_seconds(self) -> float:
-        return self.waited
+        return self.total_wait_s
 
     def sleep(self, seconds: float) -> None:
-        self.waited += 60 + seconds
+        self.total_wait_s += 60 + seconds
 
 
 def test_a_missing_setting_or_package_is_an_error_with_its_name(

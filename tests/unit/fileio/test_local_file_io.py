@@ -105,21 +105,21 @@ def test_a_failed_write_leaves_nothing(
 
 def test_new_folders_and_files_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new name survives a crash of the machine only if its folder was synced."""
-    synced: list[str] = []
+    synced_paths: list[str] = []
     sync = os.fsync
 
     def watched(descriptor: int) -> None:
-        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        synced_paths.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
         sync(descriptor)
 
     monkeypatch.setattr("os.fsync", watched)
     FILE_IO.write_bytes(str(tmp_path / "a" / "b" / "f"), b"x")
     for path in ("", "/a", "/a/b", "/a/b/f"):
-        assert f"{tmp_path}{path}" in synced
-    synced.clear()
+        assert f"{tmp_path}{path}" in synced_paths
+    synced_paths.clear()
     FILE_IO.create_if_absent(str(tmp_path / "a" / "s"), b"x")
-    assert Path(synced[0]).name.startswith(".s.")
-    assert synced[1:] == [f"{tmp_path}/a"]
+    assert Path(synced_paths[0]).name.startswith(".s.")
+    assert synced_paths[1:] == [f"{tmp_path}/a"]
 
 
 def test_background_sync_waits_and_raises_the_failure(tmp_path: Path) -> None:

@@ -37,11 +37,11 @@ def test_what_is_written_is_seen_at_once_and_lost_in_a_crash() -> None:
     files.sync("/t/f")
     sink.write(b"456")
     sink.close()
-    crashed = files.after_crash()
-    assert crashed.read_bytes("/t/f") == b"123"
+    files_after_crash = files.after_crash()
+    assert files_after_crash.read_bytes("/t/f") == b"123"
     files.write_bytes("/t/g", b"1")
-    assert not crashed.exists("/t/g")
-    assert crashed.after_crash().read_bytes("/t/f") == b"123"
+    assert not files_after_crash.exists("/t/g")
+    assert files_after_crash.after_crash().read_bytes("/t/f") == b"123"
 
 
 @pytest.mark.parametrize("operation", ["write_bytes", "create_if_absent", "overwrite"])

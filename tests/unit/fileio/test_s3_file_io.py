@@ -163,8 +163,8 @@ def test_errors_are_the_systems_and_hold_no_secret(
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with pytest.raises(FileNotFoundError, match="NoSuchBucket"):
         file_io_of("s3://nobodys/t", s3.options)[1].write_bytes("s3://nobodys/t/f", b"")
-    closed = s3.options | {"s3.endpoint": "http://127.0.0.1:9"}
-    io = file_io_of(f"s3://{bucket}/t", closed)[1]
+    unreachable_options = s3.options | {"s3.endpoint": "http://127.0.0.1:9"}
+    io = file_io_of(f"s3://{bucket}/t", unreachable_options)[1]
     for operation in (io.read_bytes, io.size, io.list_names, io.exists):
         with pytest.raises(OSError, match=r"127\.0\.0\.1:9") as caught:
             operation(f"s3://{bucket}/t/f")

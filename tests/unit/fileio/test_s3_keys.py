@@ -152,15 +152,15 @@ def test_tasks_have_the_drivers_keys_and_look_themselves_where_they_can(
     in_task: FileIO = pickle.loads(pickle.dumps(driver))
     assert in_task.read_bytes(path) == b"1", "keys of the past, and the files of this machine"
     driver.read_bytes(path)
-    shipped = pickle.dumps(driver)
+    shipped_bytes = pickle.dumps(driver)
     for name in ("access", "secret", "token"):
         (tmp_path / name).unlink()
-    elsewhere: S3FileIO = pickle.loads(shipped)
+    elsewhere: S3FileIO = pickle.loads(shipped_bytes)
     assert elsewhere.read_bytes(path) == b"1", "keys of the driver, and no files here"
     s3.valid_keys = frozenset()
-    tired = S3FileIO(elsewhere.options, True, Waiting())
+    expired_io = S3FileIO(elsewhere.options, True, Waiting())
     with pytest.raises(OSError, match=r"ExpiredToken.*could not be renewed.*access.*No such file"):
-        tired.read_bytes(path)
+        expired_io.read_bytes(path)
 
 
 def test_keys_of_two_times_are_not_mixed(tmp_path: Path) -> None:

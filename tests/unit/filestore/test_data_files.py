@@ -248,7 +248,7 @@ def test_widened_types(tmp_path: Path, beside: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "wanted", "keeps"),
+    ("stored_type", "wanted_type", "keeps"),
     [
         ("INT", "BIGINT", True),
         ("BIGINT", "INT", False),
@@ -280,8 +280,8 @@ def test_widened_types(tmp_path: Path, beside: str) -> None:
         ("BOOLEAN", "INT", False),
     ],
 )
-def test_which_types_keep_their_values(stored: str, wanted: str, keeps: bool) -> None:
-    assert keeps_values(parse_data_type(stored), parse_data_type(wanted)) is keeps
+def test_which_types_keep_their_values(stored_type: str, wanted_type: str, keeps: bool) -> None:
+    assert keeps_values(parse_data_type(stored_type), parse_data_type(wanted_type)) is keeps
 
 
 def test_a_type_that_paimon_does_not_give_is_refused(tmp_path: Path) -> None:

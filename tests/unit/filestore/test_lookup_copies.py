@@ -61,9 +61,9 @@ def made_copy(copies: LookupCopies, path: str) -> LookupCopy | None:
 
 
 def findings_of(copy: LookupCopy, *keys: int) -> list[tuple[int, str]]:
-    wanted = pa.RecordBatch.from_arrays([pa.array(keys, pa.int64())], ["k"])
+    key_batch = pa.RecordBatch.from_arrays([pa.array(keys, pa.int64())], ["k"])
     rows = []
-    for batch, positions in copy.rows_of(hashes_of(wanted), ["v"]):
+    for batch, positions in copy.rows_of(hashes_of(key_batch), ["v"]):
         assert batch.schema.names == ["v"]
         rows += list(zip(positions.tolist(), batch.column("v").to_pylist(), strict=True))
     return rows
@@ -174,7 +174,7 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
     clock.millis += 1000
     assert copies.find(file_at("b")) is not None
     clock.millis += 1000
-    mapped = copies.find(file_at("b"))
+    mapped_copy = copies.find(file_at("b"))
     made_copy(copies, "d")
     assert counts == {
         "lookup_made": 3,
@@ -188,8 +188,8 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
     copies.find(file_at("d"))
     made_copy(copies, "e")
     assert copies.find(file_at("b")) is None
-    assert mapped is not None
-    assert findings_of(mapped, 8) == [(8, "v8"), (9, "v9")], "it is mapped"
+    assert mapped_copy is not None
+    assert findings_of(mapped_copy, 8) == [(8, "v8"), (9, "v9")], "it is mapped"
 
 
 def test_a_file_that_does_not_fit_is_not_copied(

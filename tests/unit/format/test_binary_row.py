@@ -100,7 +100,7 @@ def values_strategy(data_type: DataType) -> st.SearchStrategy[Any]:
         edge = 10**precision - 1
         return st.one_of(
             st.integers(-edge, edge), st.sampled_from([0, -1, 127, -128, 128, -129, edge])
-        ).map(lambda unscaled: decimal.Decimal(unscaled).scaleb(-scale, exact))
+        ).map(lambda unscaled_value: decimal.Decimal(unscaled_value).scaleb(-scale, exact))
     per_tick = 10**6 if precision <= 3 else 10**3 if precision <= 6 else 1
     return integers_of(64).map(lambda ticks: ticks * per_tick)
 

@@ -38,11 +38,11 @@ def positions_of(vector: dict[str, Any]) -> list[int]:
     return list(range(5_000)) if isinstance(positions, str) else positions
 
 
-def a_file(**deleted: list[int]) -> tuple[bytes, tuple[DeletionVectorMeta, ...]]:
+def a_file(**deleted_positions: list[int]) -> tuple[bytes, tuple[DeletionVectorMeta, ...]]:
     """Return one file; the vectors of names that end in 64 have 64 bits."""
     vectors = {
         name: DeletionVector.of_positions(rows, has_64_bits=name.endswith("64"))
-        for name, rows in deleted.items()
+        for name, rows in deleted_positions.items()
     }
     [file] = encode_deletion_vector_files(vectors)
     return file
@@ -141,9 +141,9 @@ def test_a_union_deletes_what_either_does(
     st.booleans(),
 )
 def test_live_rows_are_those_not_deleted(
-    row_count: int, cuts: list[int], deleted: set[int], is_64: bool
+    row_count: int, cuts: list[int], deleted_positions: set[int], is_64: bool
 ) -> None:
-    deleted = {row for row in deleted if row < row_count}
+    deleted_positions = {row for row in deleted_positions if row < row_count}
     table = pa.table({"row": pa.array(range(row_count), pa.int64())})
     bounds = [0, *sorted(min(cut, row_count) for cut in cuts), row_count]
     empty = pa.RecordBatch.from_pylist([], table.schema)
@@ -151,10 +151,10 @@ def test_live_rows_are_those_not_deleted(
         next(iter(table.slice(low, high - low).to_batches()), empty)
         for low, high in pairwise(bounds)
     ]
-    vector = DeletionVector.of_positions(list(deleted), has_64_bits=is_64)
+    vector = DeletionVector.of_positions(list(deleted_positions), has_64_bits=is_64)
     live = list(live_rows(zip(bounds, batches, strict=False), vector, row_count))
     remaining_rows = pa.Table.from_batches(live, table.schema)["row"].to_pylist()
-    assert remaining_rows == [row for row in range(row_count) if row not in deleted]
+    assert remaining_rows == [row for row in range(row_count) if row not in deleted_positions]
     assert all(batch.num_rows for batch in live)
 
 

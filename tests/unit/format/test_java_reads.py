@@ -71,8 +71,8 @@ def a_column(field: pa.Field, numbers: np.ndarray[Any, Any]) -> pa.Array:
         return pa.array(ticks, pa.int64(), mask=nulls).cast(field.type)
     if pa.types.is_int8(field.type):
         return pa.array(numbers % 100 - 50, pa.int8(), mask=nulls)
-    stored = pa.int32() if field.type.bit_width == 32 else pa.int64()
-    return pa.array(numbers, stored, mask=nulls).cast(field.type)
+    stored_type = pa.int32() if field.type.bit_width == 32 else pa.int64()
+    return pa.array(numbers, stored_type, mask=nulls).cast(field.type)
 
 
 class HandMadeTable:
@@ -244,7 +244,7 @@ def test_java_continues_what_we_wrote(paimon_java: PaimonJava, tmp_path: Path) -
     table = HandMadeTable(tmp_path / "d.db" / "t", a_schema(COLUMNS), thin=False)
     table.publish(table.partition(19_723))
     expected = table.expected()
-    changed = expected[5] | {"i": -5, "bin": None}
-    paimon_java.write(table.path, [("+U", changed), ("-D", expected[6])], identifier=2)
-    after = [*expected[:5], changed, *expected[7:]]
+    changed_row = expected[5] | {"i": -5, "bin": None}
+    paimon_java.write(table.path, [("+U", changed_row), ("-D", expected[6])], identifier=2)
+    after = [*expected[:5], changed_row, *expected[7:]]
     assert sorted_rows(paimon_java.read(table.path)) == sorted_rows(after)

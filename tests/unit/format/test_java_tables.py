@@ -136,10 +136,10 @@ def test_manifests_survive_and_are_described_alike(table: Path) -> None:
         data = (table / "manifest" / name).read_bytes()
         entries = decode_manifest(data)
         assert decode_manifest(encode_manifest(entries, codec="zstd")) == entries
-        described = describe_manifest(
+        described_meta = describe_manifest(
             entries, file_name=name, file_size=len(data), partition_types=types
         )
-        assert described == meta
+        assert described_meta == meta
 
 
 @pytest.mark.parametrize("file", ALL_FILES)
@@ -171,10 +171,10 @@ def test_the_checksums_of_java_s_pages_are_checked(file: JavaFile) -> None:
     group = pq.ParquetFile(io.BytesIO(file.content)).metadata.row_group(0)
     for column in map(group.column, range(group.num_columns)):
         first = column.dictionary_page_offset or column.data_page_offset
-        changed = bytearray(file.content)
-        changed[first + column.total_compressed_size - 1] ^= 4
+        changed_bytes = bytearray(file.content)
+        changed_bytes[first + column.total_compressed_size - 1] ^= 4
         with pytest.raises(CorruptFileError, match="CRC checksum verification failed"):
-            list(read_batches(io.BytesIO(changed), [column.path_in_schema], 1_000))
+            list(read_batches(io.BytesIO(changed_bytes), [column.path_in_schema], 1_000))
 
 
 @pytest.mark.parametrize("file", ALL_FILES)

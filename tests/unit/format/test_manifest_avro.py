@@ -113,8 +113,8 @@ def test_manifests_of_java_survive(file: dict[str, Any]) -> None:
 
 def plain_times(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for record in records:
-        created = record["_FILE"]["_CREATION_TIME"]
-        record["_FILE"]["_CREATION_TIME"] = round(created.timestamp() * 1000)
+        creation_time = record["_FILE"]["_CREATION_TIME"]
+        record["_FILE"]["_CREATION_TIME"] = round(creation_time.timestamp() * 1000)
     return records
 
 
@@ -132,11 +132,11 @@ def test_manifest_lists_of_java_survive(file: dict[str, Any]) -> None:
 def test_manifests_are_described_as_by_java(entry: dict[str, Any]) -> None:
     schema = fastavro.parse_schema(MANIFEST_SCHEMA)
     list_schema = fastavro.parse_schema(MANIFEST_LIST_SCHEMA)
-    partitioned = any(
+    is_partitioned = any(
         len(record["_PARTITION_STATS"]["_NULL_COUNTS"])
         for record in entry["deltaManifestList"]["records"]
     )
-    types = [parse_data_type("STRING")] if partitioned else []
+    types = [parse_data_type("STRING")] if is_partitioned else []
     records = unhex(entry["deltaManifestList"]["records"])
     metas = decode_manifest_list(write_records(list_schema, records, "none"))
     for meta, file in zip(metas, entry["deltaManifestList manifests"], strict=True):

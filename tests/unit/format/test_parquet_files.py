@@ -87,12 +87,12 @@ def test_each_timestamp_is_described_as_without_nanoseconds() -> None:
     """PyPaimon believes the file, Java the table."""
     columns = f"id INT, c TIMESTAMP(0), {COARSE}, l TIMESTAMP_LTZ(0), m TIMESTAMP_LTZ(6)"
     plain, beside = file_schema(columns), file_schema(columns + ", n TIMESTAMP(9)")
-    alone, mixed = (
+    plain_columns, beside_columns = (
         {c.name: str(c) for c in pq.ParquetFile(io.BytesIO(write_file(rows_of(data, 3)))).schema}
         for data in (plain, beside)
     )
-    assert mixed.pop("n")
-    assert mixed == alone
+    assert beside_columns.pop("n")
+    assert beside_columns == plain_columns
     schema = pq.ParquetFile(io.BytesIO(write_file(rows_of(beside, 3)))).schema_arrow
     assert [field.metadata for field in schema] == [field.metadata for field in beside]
     assert [field.nullable for field in schema] == [field.nullable for field in beside]
@@ -161,12 +161,18 @@ def test_footer_has_field_ids_and_no_arrow_schema() -> None:
 
 def test_no_encoding_that_java_cannot_read() -> None:
     metadata = pq.read_metadata(io.BytesIO(write_file(rows_of(file_schema(), 1_000))))
-    used = {
+    used_encodings = {
         encoding
         for index in range(metadata.num_columns)
         for encoding in metadata.row_group(0).column(index).encodings
     }
-    assert used <= {"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY", "DELTA_BINARY_PACKED"}
+    assert used_encodings <= {
+        "PLAIN",
+        "RLE",
+        "RLE_DICTIONARY",
+        "PLAIN_DICTIONARY",
+        "DELTA_BINARY_PACKED",
+    }
 
 
 @pytest.mark.parametrize(
@@ -261,9 +267,9 @@ def test_damaged_files_are_refused(damage: Any) -> None:
 def test_conform_copies_nothing_that_fits() -> None:
     schema = file_schema()
     batch = rows_of(schema, 10)
-    renamed = pa.schema([pa.field("x_" + field.name, field.type) for field in schema])
-    after = conformed_batch(batch, renamed)
-    assert after.schema == renamed
+    renamed_schema = pa.schema([pa.field("x_" + field.name, field.type) for field in schema])
+    after = conformed_batch(batch, renamed_schema)
+    assert after.schema == renamed_schema
     for before, now in zip(batch.columns, after.columns, strict=True):
         assert [b and b.address for b in before.buffers()] == [
             b and b.address for b in now.buffers()
@@ -271,17 +277,17 @@ def test_conform_copies_nothing_that_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "wanted"),
+    ("column", "wanted_type"),
     [
         pytest.param(pa.array([1], pa.timestamp("ns")), pa.timestamp("us"), id="would-round"),
         pytest.param(pa.array([2**40]), pa.int32(), id="overflow"),
         pytest.param(pa.array([True]), pa.date32(), id="no-such-cast"),
     ],
 )
-def test_conform_refuses_loss(column: pa.Array, wanted: pa.DataType) -> None:
+def test_conform_refuses_loss(column: pa.Array, wanted_type: pa.DataType) -> None:
     batch = pa.RecordBatch.from_arrays([column], names=["c"])
     with pytest.raises(CorruptFileError, match=r"column 'c', stored as .*, cannot be read as"):
-        conformed_batch(batch, pa.schema([("c", wanted)]))
+        conformed_batch(batch, pa.schema([("c", wanted_type)]))
 
 
 def test_conform_refuses_another_number_of_columns() -> None:

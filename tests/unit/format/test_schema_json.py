@@ -43,14 +43,14 @@ def test_every_type_survives() -> None:
 
 
 def test_descriptions_and_defaults_survive() -> None:
-    described = DataField(
+    described_field = DataField(
         field_id=9,
         name="x",
         data_type=SCHEMA.fields.types[2],
         description="an x",
         default_value="5",
     )
-    schema = replace(SCHEMA, fields=RowType((*SCHEMA.fields, described)))
+    schema = replace(SCHEMA, fields=RowType((*SCHEMA.fields, described_field)))
     assert decode_schema(encode_schema(schema)) == schema
 
 

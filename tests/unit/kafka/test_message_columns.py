@@ -52,11 +52,11 @@ VALUES = st.lists(st.none() | st.binary(max_size=40), min_size=1, max_size=30)
 
 
 @settings(deadline=None)
-@given(values=VALUES, gap=st.sampled_from([0, 1, 17, FAR]), turned=st.booleans())
-def test_cells_of_one_buffer(values: list[bytes | None], gap: int, turned: bool) -> None:
+@given(values=VALUES, gap=st.sampled_from([0, 1, 17, FAR]), is_reversed=st.booleans())
+def test_cells_of_one_buffer(values: list[bytes | None], gap: int, is_reversed: bool) -> None:
     memory = Memory()
     addresses = in_one_buffer(memory, values, gap)
-    if turned:
+    if is_reversed:
         values, addresses = values[::-1], addresses[::-1]
     column = copy_cells(np.array(addresses, np.int64), lengths(values))
     column.validate(full=True)

@@ -58,8 +58,8 @@ def test_later_batches_ask_for_both_ends() -> None:
 def test_a_word_that_differs_is_never_read_again(agrees_first: bool) -> None:
     word, calls = librdkafkas_word(), Calls()
     _memory, pointers = messages(word)
-    stamped, others = messages(word + 1)
-    stamped[:, word] = stamped[:, word + 1]
+    stamped_memory, others = messages(word + 1)
+    stamped_memory[:, word] = stamped_memory[:, word + 1]
     stamps = TimestampReader(calls, word + 1)
     if agrees_first:
         assert stamps.timestamps(others).tolist() == STAMPS

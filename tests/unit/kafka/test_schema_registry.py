@@ -62,13 +62,13 @@ def registry() -> Iterator[Registry]:
 
 
 @dataclass(frozen=True)
-class Watched(SystemClock):
+class WatchedClock(SystemClock):
     """A clock that does not wait, and notes how long it should have."""
 
-    waited: list[float] = field(default_factory=list)
+    waits_s: list[float] = field(default_factory=list)
 
     def sleep(self, seconds: float) -> None:
-        self.waited.append(seconds)
+        self.waits_s.append(seconds)
 
 
 def batch(*values: bytes) -> pa.RecordBatch:
@@ -161,12 +161,12 @@ def test_a_number_without_a_schema_is_asked_for_again_after_a_while(registry: Re
 def test_a_registry_that_cannot_answer_is_asked_again_and_refuses_no_message(
     registry: Registry, status: int
 ) -> None:
-    clock, number = Watched(), registry.add(GOOD)
+    clock, number = WatchedClock(), registry.add(GOOD)
     client = SchemaRegistry((registry.url,), pauses_s=(1, 2), clock=clock)
     registry.refusals[number] = [(status, "")] * 3
     with pytest.raises(SourceError, match=f"does not give schema {number}: .*HTTP {status}"):
         client.schema(number)
-    assert (clock.waited, registry.requested_ids.count(number)) == ([1, 2], 3)
+    assert (clock.waits_s, registry.requested_ids.count(number)) == ([1, 2], 3)
     registry.refusals[number] = [(status, "")]
     assert client.schema(number).text == json.dumps(GOOD)
 

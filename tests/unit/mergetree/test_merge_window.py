@@ -20,11 +20,11 @@ Rows = Sequence[tuple[int, int | None]]
 
 def batch_of(rows: Rows) -> pa.RecordBatch:
     """Rows (key, value) in the order of their age."""
-    listed = [
+    numbered_rows = [
         {"_SEQUENCE_NUMBER": number, "_VALUE_KIND": 0, "k": key, "v": value}
         for number, (key, value) in enumerate(rows)
     ]
-    return pa.RecordBatch.from_pylist(listed, schema=LAYOUT.schema)
+    return pa.RecordBatch.from_pylist(numbered_rows, schema=LAYOUT.schema)
 
 
 def by_key(rows: Rows) -> dict[int, list[int | None]]:
@@ -60,11 +60,11 @@ def test_rows_that_the_order_leaves_out_begin_no_segment() -> None:
 
 def test_keys_that_are_not_integers() -> None:
     rows = [("b", 1), ("a", 2), ("b", 3), ("", 4)]
-    listed = [
+    numbered_rows = [
         {"_SEQUENCE_NUMBER": number, "_VALUE_KIND": 0, "k": key, "v": value}
         for number, (key, value) in enumerate(rows)
     ]
-    batch = pa.RecordBatch.from_pylist(listed, schema=TEXT_LAYOUT.schema)
+    batch = pa.RecordBatch.from_pylist(numbered_rows, schema=TEXT_LAYOUT.schema)
     assert sorted_window(batch, TEXT_LAYOUT).key_starts(TEXT_LAYOUT).tolist() == [0, 1, 2]
 
 

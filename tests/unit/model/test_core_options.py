@@ -38,22 +38,22 @@ def test_only_options_of_file_indexes_have_a_prefix_of_other_options() -> None:
 
 def test_each_key_of_paimon_has_one_decision() -> None:
     read = OPTIONS.keys() | {key for option in OPTIONS.values() for key in option.older_keys}
-    refused = {refusal.key for refusal in REFUSALS}
+    refused_keys = {refusal.key for refusal in REFUSALS}
     # Of these some values are read, and others refused.
-    assert refused & read == {
+    assert refused_keys & read == {
         "data-evolution.enabled", "data-file.path-directory",
         "index-file-in-data-file-dir", "log.scan", "metadata.iceberg.database",
         "metadata.iceberg.hive-client-class", "metadata.iceberg.storage", "scan.mode",
     }  # fmt: skip
-    assert not IGNORED_KEYS & (refused | read)
+    assert not IGNORED_KEYS & (refused_keys | read)
     assert not PAIMON_KEYS & read
-    decided = IGNORED_KEYS | refused
-    undeclared = {
-        key for key in decided - PAIMON_KEYS - read if not key.startswith(PAIMON_PREFIXES)
+    decided_keys = IGNORED_KEYS | refused_keys
+    undeclared_keys = {
+        key for key in decided_keys - PAIMON_KEYS - read if not key.startswith(PAIMON_PREFIXES)
     }
     # lock.enabled is an option of catalogs; the maps may be written one key a line.
     maps = {"file.compression.per.level.", "file.format.per.level."}
-    assert undeclared == {"lock.enabled", *maps}
+    assert undeclared_keys == {"lock.enabled", *maps}
 
 
 def test_what_is_refused_for_reading_is_refused_for_writing_unless_it_only_chooses_rows() -> None:

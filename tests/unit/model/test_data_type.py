@@ -99,7 +99,7 @@ ROWS = "ARRAY<ROW<a INT NOT NULL, b STRING>>"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "keeps"),
+    ("wanted_type", "keeps"),
     [
         (ROWS, True),
         (f"{ROWS} NOT NULL", True),
@@ -115,7 +115,7 @@ ROWS = "ARRAY<ROW<a INT NOT NULL, b STRING>>"
         ("MAP<INT, ROW<a INT NOT NULL, b STRING>>", False),
     ],
 )
-def test_a_nested_type_keeps_its_values_where_its_members_do(wanted: str, keeps: bool) -> None:
-    stored = parse_data_type(ROWS)
-    assert keeps_values(stored, parse_data_type(wanted)) is keeps
-    assert keeps_values(stored, stored.with_new_ids(count(7)))
+def test_a_nested_type_keeps_its_values_where_its_members_do(wanted_type: str, keeps: bool) -> None:
+    stored_type = parse_data_type(ROWS)
+    assert keeps_values(stored_type, parse_data_type(wanted_type)) is keeps
+    assert keeps_values(stored_type, stored_type.with_new_ids(count(7)))

@@ -49,9 +49,9 @@ def test_a_file_refuses_nonsense(field: str, value: Any) -> None:
 
 
 def test_an_upgraded_file_is_the_same_bytes_at_another_level() -> None:
-    upgraded = FILE.at_level(5)
-    assert upgraded.level == 5
-    assert upgraded.at_level(0) == FILE
+    upgraded_file = FILE.at_level(5)
+    assert upgraded_file.level == 5
+    assert upgraded_file.at_level(0) == FILE
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,17 @@ def test_changes_travel_between_processes() -> None:
 
 def test_an_upgraded_file_does_not_count_as_written() -> None:
     """A file that only moves to another level is on disk already."""
-    moved, merged, log = (replace(FILE, file_name=name) for name in ("moved", "merged", "log"))
+    moved_file, merged_file, changelog_file = (
+        replace(FILE, file_name=name) for name in ("moved", "merged", "log")
+    )
     change = BucketChange(
         partition=b"p",
         bucket=1,
-        removed_files=(FILE, moved),
-        added_files=(moved.at_level(5), merged),
-        changelog_files=(log,),
+        removed_files=(FILE, moved_file),
+        added_files=(moved_file.at_level(5), merged_file),
+        changelog_files=(changelog_file,),
     )
-    assert change.written_files == (merged, log)
+    assert change.written_files == (merged_file, changelog_file)
 
 
 def test_a_change_is_small_on_its_way() -> None:

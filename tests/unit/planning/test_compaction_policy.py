@@ -45,24 +45,26 @@ FRESHNESS = st.sampled_from((FRESHNESS_MIN, 8, 20))
 @settings(deadline=None, max_examples=30)
 @given(SIZES, TABLES, FIXED, FRESHNESS)
 def test_a_choice_stays_within_its_limits_and_is_the_same_again(
-    sizes: BucketSizes, table: UniversalCompaction, fixed: FixedRules, freshness: int
+    sizes: BucketSizes, table: UniversalCompaction, fixed_rules: FixedRules, freshness: int
 ) -> None:
-    choice = choose_rules(sizes, table, fixed, freshness)
+    choice = choose_rules(sizes, table, fixed_rules, freshness)
     rules = choice.rules
-    if fixed.fixes_trigger:
+    if fixed_rules.fixes_trigger:
         assert rules.run_count_trigger == table.run_count_trigger
     else:
         assert 2 <= rules.run_count_trigger <= freshness - SPARE_RUN_COUNT
-    ratios = (table.size_ratio,) if fixed.fixes_size_ratio else (*SIZE_RATIOS, table.size_ratio)
+    ratios = (
+        (table.size_ratio,) if fixed_rules.fixes_size_ratio else (*SIZE_RATIOS, table.size_ratio)
+    )
     assert rules.size_ratio in ratios
     percents = (table.max_size_amplification_percent,)
     assert rules.max_size_amplification_percent in (
-        percents if fixed.fixes_amplification else (*AMPLIFICATIONS, *percents)
+        percents if fixed_rules.fixes_amplification else (*AMPLIFICATIONS, *percents)
     )
     if table.run_count_trigger <= freshness - SPARE_RUN_COUNT:
         assert choice.write_amplification <= choice.write_amplification_before * 1.1
-    assert choose_rules(sizes, table, fixed, freshness) == choice
-    assert choose_rules(sizes, table, fixed, freshness, choice) == choice
+    assert choose_rules(sizes, table, fixed_rules, freshness) == choice
+    assert choose_rules(sizes, table, fixed_rules, freshness, choice) == choice
     assert not is_due(choice, sizes)
 
 

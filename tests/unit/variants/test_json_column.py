@@ -72,10 +72,10 @@ def test_documents_are_what_they_were() -> None:
     assert values[-1].as_py() is None
     for document, text in zip(DOCUMENTS, variant_texts(values).to_pylist(), strict=False):
         number = float if re.search(r"[0-9]{39}", document) else Decimal  # else a double holds it
-        stored, original = (
+        stored_value, original = (
             json.loads(source, parse_int=number, parse_float=number) for source in (text, document)
         )
-        assert stored == original
+        assert stored_value == original
 
 
 def test_a_text_that_is_not_a_document_fails_alone() -> None:
@@ -124,8 +124,8 @@ def test_a_column_is_encoded_in_parts() -> None:
     values, failure_mask = both_ways(texts)
     assert not any(failure_mask)
     assert json.loads(variant_texts(values[2400:2401])[0].as_py())["n"] == 2400
-    sliced, _ = variants_of(pa.array(texts, pa.string()).slice(7, 3))
-    assert sliced.equals(values[7:10])
+    sliced_values, _ = variants_of(pa.array(texts, pa.string()).slice(7, 3))
+    assert sliced_values.equals(values[7:10])
 
 
 def test_null_documents_of_any_origin_can_be_stored() -> None:

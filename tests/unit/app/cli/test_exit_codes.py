@@ -290,8 +290,8 @@ def test_a_table_is_found_by_its_name_in_the_warehouse(
 
 
 def test_every_verb_is_tried() -> None:
-    tried = {line.split()[0] for code, line in cases() if code == 2}
-    assert {verb.name for verb in VERBS} <= tried
+    tried_verbs = {line.split()[0] for code, line in cases() if code == 2}
+    assert {verb.name for verb in VERBS} <= tried_verbs
 
 
 def test_a_configuration_of_another_table_is_refused(

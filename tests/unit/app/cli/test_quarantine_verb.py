@@ -36,8 +36,8 @@ def write(file: Path, *records: dict[str, object]) -> None:
 def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> str:
     capsys.readouterr()
     assert main(["quarantine", *map(str, words)]) == code
-    captured = capsys.readouterr()
-    return captured.out if code == 0 else captured.err
+    output = capsys.readouterr()
+    return output.out if code == 0 else output.err
 
 
 def offsets(shown: str) -> list[int]:
@@ -134,8 +134,8 @@ def test_list_of_a_database_names_its_tables(
         (folder / name).mkdir()
     write(folder / "orders" / "epoch-1.jsonl", FIRST, THIRD)
     write(folder / "items" / "epoch-1.jsonl", FIRST)
-    listed = run(capsys, "list", folder).splitlines()
-    assert [line.split()[:5] for line in listed if "─" not in line] == [
+    list_lines = run(capsys, "list", folder).splitlines()
+    assert [line.split()[:5] for line in list_lines if "─" not in line] == [
         ["table", "reason", "topic", "partition", "records"],
         ["NULL", "not-json", "orders", "0", "2"],
         ["NULL", "value", "orders", "1", "1"],
@@ -157,14 +157,14 @@ def test_records_that_wait_in_tables_are_not_forgotten(
     assert run(capsys, "show", tmp_path).splitlines() == [complaint]
     assert run(capsys, "drop", tmp_path, "--all").splitlines() == ["nothing to do", complaint]
     assert run(capsys, "drop", tmp_path, "--reason", "partition").splitlines() == ["nothing to do"]
-    refused = run(capsys, "list", tmp_path, "--table", "order", code=2)
-    assert "the job has no table 'order'" in refused
-    assert "did you mean orders? name one of orders" in refused
+    error_text = run(capsys, "list", tmp_path, "--table", "order", code=2)
+    assert "the job has no table 'order'" in error_text
+    assert "did you mean orders? name one of orders" in error_text
 
 
 def test_a_folder_that_is_not_there_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words in (["list"], ["show"], ["drop", "--all"]):
-        printed = run(capsys, words[0], tmp_path / "no", *words[1:], code=2)
-        assert printed.startswith("there is no such folder\n")
+        error_text = run(capsys, words[0], tmp_path / "no", *words[1:], code=2)
+        assert error_text.startswith("there is no such folder\n")

@@ -180,11 +180,11 @@ def test_errors_in_python_reveal_no_secret(s3: S3Server, monkeypatch: pytest.Mon
     shown = [repr(table), str(table.table), repr(table.table.file_io)]
     for error in ((403, "InvalidAccessKeyId"), (400, "ExpiredToken"), (403, "AccessDenied")):
         s3.error = error
-        with pytest.raises(StorageError, match=error[1]) as opened:
+        with pytest.raises(StorageError, match=error[1]) as open_error:
             stream_app.open_table(table.table.location, file_io_options=s3.options)
-        with pytest.raises(OSError, match=error[1]) as read:
+        with pytest.raises(OSError, match=error[1]) as read_error:
             table.read().read_all()
-        for caught in (opened, read):
+        for caught in (open_error, read_error):
             shown += [str(caught.value), repr(caught.value), str(caught.getrepr(chain=True))]
     for text in shown:
         assert ACCESS_KEY not in text

@@ -55,10 +55,12 @@ def test_the_screen_has_trouble_first_and_every_number() -> None:
     shown = text_of(screen("shop", view.sorted([BUSY, HELD_BACK, QUIET]), view, "the details"))
     first, *_ = lines = shown.splitlines()
     assert first.split("  ") == ["shop", "3 tables, 1 in trouble, at most 1 h 6 min behind"]
-    listed = [line.split() for line in lines if line.startswith((" orders", " items", " visits"))]
-    assert [row[0] for row in listed] == ["items", "orders", "visits"]
-    assert listed[0][-3:] == ["[b]no", "column", "'x'"]
-    assert listed[1][1:] == ["ready", "1", "min", "35", "s", "1,200", "3", "s", "7", "12", "4"]
+    table_rows = [
+        line.split() for line in lines if line.startswith((" orders", " items", " visits"))
+    ]
+    assert [row[0] for row in table_rows] == ["items", "orders", "visits"]
+    assert table_rows[0][-3:] == ["[b]no", "column", "'x'"]
+    assert table_rows[1][1:] == ["ready", "1", "min", "35", "s", "1,200", "3", "s", "7", "12", "4"]
     assert "the details" in shown
     assert "s sorts by stale" in shown
 

@@ -115,12 +115,12 @@ def test_no_output_of_a_process_reveals_a_secret(
         except ValueError:
             log.exception("caught")
     log.error("afterwards %s", "swordfish")
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("out ****\n", "err ****\n")
-    logged = caplog.text
-    assert "logged ****" in logged
-    assert "ValueError: raised ****" in logged
-    assert logged.count("swordfish") == 1, "only what came afterwards"
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("out ****\n", "err ****\n")
+    log_text = caplog.text
+    assert "logged ****" in log_text
+    assert "ValueError: raised ****" in log_text
+    assert log_text.count("swordfish") == 1, "only what came afterwards"
 
 
 def test_a_hiding_stream_is_a_stream() -> None:

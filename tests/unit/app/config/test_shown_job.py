@@ -22,12 +22,12 @@ def test_the_text_is_a_configuration_that_means_the_same(name: str, tmp_path: Pa
     ]
     overrides += ["spark.spark.speculation.quantile=0.9"]
     config = load_config(_CONF / f"{name}.toml", overrides, {})
-    copied = tmp_path / "copied.toml"
-    with copied.open("w") as file:
+    copied_file = tmp_path / "copied.toml"
+    with copied_file.open("w") as file:
         for section, lines in toml_settings(config).items():
             file.write("".join([f"[{section}]\n", *(f"{k} = {v}\n" for k, v in lines.items())]))
-    assert load_config(copied, [], {}) == config
-    assert 'max-staleness = "90000 ms"' in copied.read_text()
+    assert load_config(copied_file, [], {}) == config
+    assert 'max-staleness = "90000 ms"' in copied_file.read_text()
 
 
 def test_times_of_topics_are_one_value(tmp_path: Path) -> None:

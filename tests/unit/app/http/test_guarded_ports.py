@@ -172,12 +172,12 @@ def test_the_metrics_port_speaks_http(ports: Ports) -> None:
             ("127.0.0.1", ports.metrics), timeout=DEADLINE_S
         ) as connection:
             connection.sendall(request)
-            received = bytearray()
+            received_bytes = bytearray()
             # A server that closes with a part of a long head unread resets the connection.
             with suppress(ConnectionResetError):
                 while data := connection.recv(65536):
-                    received += data
-            return bytes(received)
+                    received_bytes += data
+            return bytes(received_bytes)
 
     whole = response(b"GET /metrics?name[]=open_files HTTP/1.1\r\nHost: x\r\n\r\n")
     head, _, body = whole.partition(b"\r\n\r\n")
@@ -185,8 +185,8 @@ def test_the_metrics_port_speaks_http(ports: Ports) -> None:
     assert b"open_files" in body
     assert f"content-length: {len(body)}".encode() in head
     assert response(b"HEAD /metrics HTTP/1.0\r\n\r\n").endswith(b"\r\n\r\n")
-    zipped = response(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
-    assert zipped.partition(b"\r\n\r\n")[2].startswith(b"\x1f\x8b")
+    zipped_response = response(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
+    assert zipped_response.partition(b"\r\n\r\n")[2].startswith(b"\x1f\x8b")
     for request, status in {
         b"POST /metrics HTTP/1.0\r\n\r\n": b"405",
         b"GET /nothing HTTP/1.0\r\n\r\n": b"404",

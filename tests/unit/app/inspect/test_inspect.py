@@ -38,12 +38,12 @@ def test_a_tall_level_0_is_shortened_in_the_picture(tmp_path: Path) -> None:
     latest = small.table.snapshots.latest()
     (level,) = level_rows(small.table, latest)
     assert (level.level, level.runs, level.files, level.rows) == (0, 20, 20, 20)
-    planned = next_compactions(small.table, latest)
-    picture = drawn_text(levels_picture(sorted_run_rows(small.table, latest), planned))
+    planned_compactions = next_compactions(small.table, latest)
+    picture = drawn_text(levels_picture(sorted_run_rows(small.table, latest), planned_compactions))
     assert "bucket 0: 20 sorted runs" in picture
     assert picture.count("L0") == 8
     assert "… and 12 more" in picture
-    assert drawn_text(levels_picture([], planned)).strip() == ""
+    assert drawn_text(levels_picture([], planned_compactions)).strip() == ""
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,11 @@ def test_a_bucket_shows_its_next_compaction(tmp_path: Path) -> None:
 
     def inspected() -> tuple[str, list[str | None]]:
         latest = small.table.snapshots.latest()
-        planned = next_compactions(small.table, latest)
-        picture = drawn_text(levels_picture(sorted_run_rows(small.table, latest), planned), 200)
-        rows = level_rows(small.table, latest, next_compactions=planned)
+        planned_compactions = next_compactions(small.table, latest)
+        picture = drawn_text(
+            levels_picture(sorted_run_rows(small.table, latest), planned_compactions), 200
+        )
+        rows = level_rows(small.table, latest, next_compactions=planned_compactions)
         return picture.rstrip().splitlines()[-1].strip(), [row.next for row in rows]
 
     assert inspected() == (f"nothing is due: {why_not_due(2, 2)}", [None])
@@ -94,8 +96,8 @@ def test_a_table_that_stream_app_does_not_compact(tmp_path: Path) -> None:
     document["options"]["merge-engine"] = "newest"
     schema.write_text(json.dumps(document))
     table = open_file_store_table(small.path)
-    planned = next_compactions(table, table.snapshots.latest())
-    assert planned.of_bucket(("", 0), 1).startswith("not compacted by stream_app: ")
+    planned_compactions = next_compactions(table, table.snapshots.latest())
+    assert planned_compactions.of_bucket(("", 0), 1).startswith("not compacted by stream_app: ")
 
 
 def test_keys_in_the_picture_are_cut_and_stay_on_their_line(tmp_path: Path) -> None:

@@ -72,10 +72,10 @@ def test_the_upkeep_of_all_tables_is_closed_though_one_fails(
         is_stopping=lambda: False,
         events=EventLog(StandingClock()),
     )
-    closed = []
+    closed_names = []
 
     def close(name: str) -> None:
-        closed.append(name)
+        closed_names.append(name)
         if name != "c":
             raise CompactionError(f"{name} is not closed")
 
@@ -85,7 +85,7 @@ def test_the_upkeep_of_all_tables_is_closed_though_one_fails(
         monkeypatch.setattr(feed.table_job.upkeep, "close", partial(close, name))
     with pytest.raises(CompactionError, match="a is not closed"):
         feeds.close()
-    assert sorted(closed) == names
+    assert sorted(closed_names) == names
 
 
 def _tables() -> SingleTable:

@@ -29,10 +29,10 @@ def test_a_table_that_no_message_belongs_to(
 ) -> None:
     names = ("order", "orders", "nothing_like_it")
     job = DatabaseJob(tmp_path, tables={f"{name}.filter": TableSetting("id > 0") for name in names})
-    unused = an_unused(job)
+    settings_check = an_unused(job)
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     call_times: list[int] = []
-    call = ChecksBetweenEpochs(Lock()).with_checks(call_times.append, unused.check)
+    call = ChecksBetweenEpochs(Lock()).with_checks(call_times.append, settings_check.check)
     for time in range(2):
         call(time)
     assert call_times == [0, 1]
@@ -42,18 +42,18 @@ def test_a_table_that_no_message_belongs_to(
         "[sync.tables.nothing_like_it] does nothing so far: no message belongs to a table of that "
         "name\n  to fix: name one of the tables items, orders",
     ]
-    logged = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert [record.getMessage() for record in logged] == warnings
+    warning_records = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert [record.getMessage() for record in warning_records] == warnings
     assert [str(warning) for warning in state_or_empty(job.checkpoint).warnings] == warnings
 
 
 def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, tables={"order.filter": TableSetting("id > 0")})
     lock = Lock()
-    unused = an_unused(job)
+    settings_check = an_unused(job)
     job.run(*creates("shop.orders", [1]))
     call_times: list[int] = []
-    call = ChecksBetweenEpochs(lock).with_checks(call_times.append, unused.check)
+    call = ChecksBetweenEpochs(lock).with_checks(call_times.append, settings_check.check)
     with lock:
         call(0)
     assert (call_times, state_or_empty(job.checkpoint).warnings) == ([0], ())
@@ -71,9 +71,9 @@ def test_before_the_first_message_nothing_is_reported(
 
 def test_an_expectation_that_judges_no_table(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
-    unused = an_unused(job, ("positive-amount",))
+    settings_check = an_unused(job, ("positive-amount",))
     job.run(*creates("shop.orders", [1]))
-    unused.check()
+    settings_check.check()
     [warning] = state_or_empty(job.checkpoint).warnings
     assert str(warning) == (
         "the expectation 'positive-amount' judges no row so far: no table has its columns\n"

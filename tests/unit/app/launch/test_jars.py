@@ -169,8 +169,8 @@ def test_the_variable_chooses_the_folder_of_jars(
     monkeypatch.delenv("STREAM_APP_JARS")
     assert jars.jar_folder() == Path(__file__).parents[4] / ".jars"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-    installed = tmp_path / "site-packages"
-    assert jars.jar_folder(installed) == tmp_path / "x" / "stream_app" / "jars"
+    site_packages = tmp_path / "site-packages"
+    assert jars.jar_folder(site_packages) == tmp_path / "x" / "stream_app" / "jars"
 
 
 def test_an_unknown_set_prints_the_usage(capsys: pytest.CaptureFixture[str]) -> None:

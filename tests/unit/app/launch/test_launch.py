@@ -33,7 +33,7 @@ def test_two_jobs_of_one_name_have_logs_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "changed"),
+    ("environ", "is_changed"),
     [
         ({}, True),
         ({"LC_ALL": "C", "LANG": "en_US.UTF-8"}, True),
@@ -43,6 +43,6 @@ def test_two_jobs_of_one_name_have_logs_of_their_own() -> None:
         ({"LANG": "POSIX"}, True),
     ],
 )
-def test_java_reads_names_as_unicode(environ: dict[str, str], changed: bool) -> None:
+def test_java_reads_names_as_unicode(environ: dict[str, str], is_changed: bool) -> None:
     environment = unicode_environment(environ)
-    assert environment == ({**environ, "LC_ALL": "C.UTF-8"} if changed else environ)
+    assert environment == ({**environ, "LC_ALL": "C.UTF-8"} if is_changed else environ)

@@ -84,9 +84,9 @@ def test_an_epochs_line_names_its_compactions(
         ran_in_driver=True,
     )
     events.on_epoch(report)
-    line, compacted = caplog.messages
+    line, compaction_line = caplog.messages
     assert line.endswith("; at most 5 runs, 1 compacting, 2 queued, waited 3.25 s before")
-    assert compacted == LINE
+    assert compaction_line == LINE
     event = json.loads(sink.getvalue())
     assert TOLD.items() <= event.items()
     assert event["in_driver"] is True

@@ -99,9 +99,12 @@ def test_a_large_epoch_under_way_is_behind() -> None:
     metrics = JobMetrics("db.t", clock, look_interval_s=1060)
     metrics.source.read_from(lambda: positions[-1])
 
-    def looked(begun: int, committed: int) -> tuple[int | None, bool]:
+    def looked(begun_offset: int, committed_offset: int) -> tuple[int | None, bool]:
         positions.append(
-            JobOffsets(begun_offsets={"t": {"0": begun}}, committed_offsets={"t": {"0": committed}})
+            JobOffsets(
+                begun_offsets={"t": {"0": begun_offset}},
+                committed_offsets={"t": {"0": committed_offset}},
+            )
         )
         metrics.source.note_heartbeat("db.t")
         source = metrics.source.state()

@@ -90,9 +90,9 @@ def test_events_are_appended_to_their_file_without_secrets(
         assert file.read_text() == "{}\n", "the job's checks come first"
         with job.writing_events():
             job.events.report_start("s3://very-secret/t", "checkpoint")
-    [first, started] = map(json.loads, file.read_text().splitlines())
-    assert first == {}
-    assert (started["event"], started["table"]) == ("started", "s3://****/t")
+    [first_event, start_event] = map(json.loads, file.read_text().splitlines())
+    assert first_event == {}
+    assert (start_event["event"], start_event["table"]) == ("started", "s3://****/t")
 
 
 def test_the_quarantine_and_the_disks_are_counted(tmp_path: Path, receiver: HttpReceiver) -> None:

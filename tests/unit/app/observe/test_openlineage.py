@@ -196,9 +196,9 @@ def test_settings_that_the_client_refuses_are_an_error_with_the_key(
     job: TableJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "pigeon")
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as raised:
         run(ENVIRONMENT_ADDRESS, job)
-    assert "stream.openlineage-url" in str(refused.value)
+    assert "stream.openlineage-url" in str(raised.value)
 
 
 def test_a_folder_of_messages_is_an_input(receiver: HttpReceiver, job: TableJob) -> None:

@@ -37,8 +37,8 @@ def a_report(epoch: int) -> EpochReport:
 
 def body_of(receiver: HttpReceiver, path: str) -> bytes:
     """Return the body of the only request to a path."""
-    [posted] = [request for request in receiver.posted if request.path == path]
-    return gunzipped_body(posted)
+    [posted_request] = [request for request in receiver.posted if request.path == path]
+    return gunzipped_body(posted_request)
 
 
 def test_an_epoch_is_a_trace_of_its_parts(

@@ -117,10 +117,10 @@ def test_epochs_and_lag() -> None:
 
 def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
     """`rowkind.field` has made an insert of an update, and the writer refuses it."""
-    refused = pa.record_batch({VALUE_KIND: pa.array([RowKind.INSERT], pa.int8())})
+    refused_rows = pa.record_batch({VALUE_KIND: pa.array([RowKind.INSERT], pa.int8())})
     counts = DecodeCounts(change_count=1, kind_counts=(0, 0, 1, 0))
     metrics = JobMetrics("db.t")
-    metrics.count_epoch(EpochReport(epoch=0, counts=counts.plus(counts_of_refused([refused]))))
+    metrics.count_epoch(EpochReport(epoch=0, counts=counts.plus(counts_of_refused([refused_rows]))))
     values = samples(metrics.registry)
     assert values["stream_app_records_total +I"] == 0
     assert values["stream_app_changes_total"] == 0
@@ -330,9 +330,9 @@ def test_the_endpoint_is_there_for_the_duration() -> None:
     with serving_metrics(metrics.registry, port):
         with urllib.request.urlopen(url, timeout=60) as answer:
             assert 'stream_app_epochs_total{table="db.t"} 0.0' in answer.read().decode()
-        for mistyped in ("", "/", "/metrics/", "/ready", "/readyz/"):
+        for mistyped_path in ("", "/", "/metrics/", "/ready", "/readyz/"):
             with pytest.raises(HTTPError, match="404"):
-                urllib.request.urlopen(url.removesuffix("/metrics") + mistyped, timeout=60)
+                urllib.request.urlopen(url.removesuffix("/metrics") + mistyped_path, timeout=60)
     with pytest.raises(URLError, match="refused"):
         urllib.request.urlopen(url, timeout=60)
     assert set(threading.enumerate()) <= threads

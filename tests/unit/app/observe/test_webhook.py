@@ -222,9 +222,9 @@ def test_secrets_are_hidden_in_reasons() -> None:
 def test_an_absent_receiver_does_not_block_the_job(caplog: pytest.LogCaptureFixture) -> None:
     """The queue of notices is bounded: the webhook drops the oldest ones."""
     caplog.set_level(logging.WARNING)
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{bound_socket.getsockname()[1]}"
         webhook = Webhook(Receiver(address), "shop", StandingClock(), AT_ONCE)
         for number in range(QUEUE_MAX + 3):
             webhook.on_held(f"shop.t{number}", held_table(1))

@@ -62,9 +62,9 @@ def test_a_damaged_schema_is_more_than_not_compared(
 ) -> None:
     (conf.parent / "w/d.db/a/schema/schema-0").write_text("{")
     assert run_check(conf) == FAILED
-    [damaged, sound] = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (damaged["kind"], damaged["where"]) == ("schema", "schema/schema-0")
-    assert sound["kind"] == "not-compared"
+    [damaged_finding, sound_finding] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (damaged_finding["kind"], damaged_finding["where"]) == ("schema", "schema/schema-0")
+    assert sound_finding["kind"] == "not-compared"
 
 
 def test_a_damaged_latest_snapshot_of_a_table_with_dynamic_buckets_stops_no_other(

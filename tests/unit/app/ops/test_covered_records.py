@@ -32,27 +32,27 @@ def topic(first: int, *values: str, partition: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 
-def unresolved_offsets(folder: Quarantine, *committed: str) -> list[int]:
-    return [record.offset for record in folder.unresolved_records(committed)]
+def unresolved_offsets(folder: Quarantine, *committed_users: str) -> list[int]:
+    return [record.offset for record in folder.unresolved_records(committed_users)]
 
 
 def test_only_a_record_that_is_in_the_topic_as_it_is_kept_is_covered(tmp_path: Path) -> None:
     folder = keep(tmp_path / "q", (1, "a"), (2, "b"), (7, "c"))
-    covered = CoveredRecords([folder])
+    covered_records = CoveredRecords([folder])
     batches = [topic(0, "x", "a", "other"), topic(2, "b", partition=1)]
-    assert list(covered.noting_covered(batches, ())) == batches
-    assert covered.count == 1
-    covered.mark("m", "backfill-m")
+    assert list(covered_records.noting_covered(batches, ())) == batches
+    assert covered_records.count == 1
+    covered_records.mark("m", "backfill-m")
     assert unresolved_offsets(folder) == [1, 2, 7], "the commit is not there"
     assert unresolved_offsets(folder, "backfill-m") == [2, 7]
-    covered.mark("m", "backfill-m", 5)
+    covered_records.mark("m", "backfill-m", 5)
     assert unresolved_offsets(folder) == [2, 7]
 
 
 def test_without_a_difference_there_is_no_commit_to_wait_for(tmp_path: Path) -> None:
     folders = [keep(tmp_path / "own", (0, "a")), keep(tmp_path / "whole", (1, "b"), (9, "z"))]
-    covered = CoveredRecords([*folders, open_quarantine(str(tmp_path / "none"), {})])
-    assert len(list(covered.noting_covered([topic(0, "a", "b", "c")], ()))) == 1
-    covered.mark("m", "")
+    covered_records = CoveredRecords([*folders, open_quarantine(str(tmp_path / "none"), {})])
+    assert len(list(covered_records.noting_covered([topic(0, "a", "b", "c")], ()))) == 1
+    covered_records.mark("m", "")
     assert [unresolved_offsets(folder) for folder in folders] == [[], [9]]
     assert not (tmp_path / "none").exists()

@@ -94,12 +94,12 @@ def test_a_table_that_is_held_replays_what_it_has_passed(tmp_path: Path) -> None
     job = DatabaseJob(tmp_path, options={"bucket": "1"})
     job.run(bad("shop.items", 1), *creates("shop.items", [2]))
     bucket = tmp_path / "warehouse/ods.db/items/bucket-0"
-    moved = bucket.rename(tmp_path / "kept")
+    moved_bucket = bucket.rename(tmp_path / "kept")
     bucket.write_text("in the way")
     job.run(bad("shop.items", 3), *creates("shop.items", [4]))
     assert list(job.held()) == ["items"]
     bucket.unlink()
-    moved.rename(bucket)
+    moved_bucket.rename(bucket)
     fix_record(job, 0)
     assert replay(job, "items") == {"items": {"replayed": [0]}}
     resume(job.checkpoint, "items", job.clock.now_ms() + 1)
@@ -108,17 +108,17 @@ def test_a_table_that_is_held_replays_what_it_has_passed(tmp_path: Path) -> None
     assert job.rows("items") == {1: "new 1", 2: "new 2", 4: "new 4"}
 
 
-@pytest.mark.parametrize("divided", [False, True])
-def test_shards_go_where_the_job_brings_them(tmp_path: Path, divided: bool) -> None:
+@pytest.mark.parametrize("keeps_shards", [False, True])
+def test_shards_go_where_the_job_brings_them(tmp_path: Path, keeps_shards: bool) -> None:
     tables = {"orders.primary-keys": TableSetting(("nothing",)),
               "us_orders.primary-keys": TableSetting(("nothing",)),
               "eu_orders.primary-keys": TableSetting(("nothing",))}  # fmt: skip
-    job = DatabaseJob(tmp_path, tables=tables, merge_shards=not divided)
+    job = DatabaseJob(tmp_path, tables=tables, merge_shards=not keeps_shards)
     job.run(*creates("us.orders", [1]), *creates("eu.orders", [2]))
     job.start(tables={})
     job.run(*creates("us.orders", [3]), *creates("eu.orders", [4]))
     replay(job)
-    if divided:
+    if keeps_shards:
         assert job.rows("us_orders") == {1: "new 1", 3: "new 3"}
         assert job.rows("eu_orders") == {2: "new 2", 4: "new 4"}
     else:

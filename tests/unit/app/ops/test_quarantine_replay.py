@@ -135,7 +135,7 @@ def test_any_records_in_any_order_give_the_newest_change_of_each_row(
     bench = Bench(tmp_path_factory.mktemp("replay"), changes)
     bad_indices = data.draw(st.sets(st.integers(0, len(changes) - 1)))
     bench.take(bad_indices)
-    applied = [offset for offset in range(len(changes)) if offset not in bad_indices]
+    applied_offsets = [offset for offset in range(len(changes)) if offset not in bad_indices]
     waiting = set(bad_indices)
     while waiting:
         first = data.draw(st.sampled_from(sorted(waiting)))
@@ -143,8 +143,8 @@ def test_any_records_in_any_order_give_the_newest_change_of_each_row(
         bench.replay(RecordFilter(offsets=(first, last)))
         now = {offset for offset in waiting if first <= offset <= last}
         waiting -= now
-        applied = sorted([*applied, *now])
-        assert bench.rows() == state([changes[offset] for offset in applied])
+        applied_offsets = sorted([*applied_offsets, *now])
+        assert bench.rows() == state([changes[offset] for offset in applied_offsets])
     snapshots = bench.snapshots()
     assert not bench.replay().replayed_records
     assert bench.snapshots() == snapshots

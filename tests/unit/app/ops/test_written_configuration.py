@@ -58,7 +58,7 @@ def test_a_job_reads_what_is_written(tmp_path: Path) -> None:
 def test_captured_messages_give_a_configuration(tmp_path: Path) -> None:
     """Without a key there are neither buckets nor a changelog; plain JSON has no types."""
     describe = format_named("debezium-json").make_source_extractor({}).describe
-    for number, (file, topic, typed) in enumerate(
+    for number, (file, topic, has_types) in enumerate(
         [
             ("debezium_pg_schema", "pgs.shop.no_key", True),
             ("debezium_pg_schema", "pgs.shop.all_types", True),
@@ -68,7 +68,7 @@ def test_captured_messages_give_a_configuration(tmp_path: Path) -> None:
         table = describe(captured_messages(file, topic), NO_MAPPING_OPTIONS)
         assert table is not None
         text = configuration_text(replace(DRAFT, table=table, topic=topic))
-        assert ("The messages have no types" in text) is not typed
+        assert ("The messages have no types" in text) is not has_types
         assert ("options" in tomllib.loads(text)["table"]) is bool(table.primary_keys)
         conf = tmp_path / f"{number}.toml"
         conf.write_text(text, encoding="utf-8")

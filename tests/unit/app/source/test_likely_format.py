@@ -82,9 +82,9 @@ def test_without_messages_and_with_a_few_that_look_so() -> None:
 
 
 def test_numbers_of_a_registry_show_no_format_but_that_they_are_there() -> None:
-    framed = batch_of([b"\0\0\0\0\7abc"])
-    assert format_notice("avro", [framed]) is None
-    assert format_notice("json", [framed]) is not None
+    framed_batch = batch_of([b"\0\0\0\0\7abc"])
+    assert format_notice("avro", [framed_batch]) is None
+    assert format_notice("json", [framed_batch]) is not None
 
 
 def test_flattened_documents_look_like_rows() -> None:

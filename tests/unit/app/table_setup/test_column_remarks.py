@@ -175,10 +175,10 @@ def test_the_root_of_partitions_stands_still() -> None:
 def test_tables_of_two_schemas_or_of_other_columns_are_not_partitions() -> None:
     row = frozenset({b"1"})
     columns = frozenset({"id"})
-    still = TableSample(columns=columns, snapshot_rows=row, is_changed=False)
-    changed = TableSample(columns=columns, snapshot_rows=row, is_changed=True)
+    still_sample = TableSample(columns=columns, snapshot_rows=row, is_changed=False)
+    changed_sample = TableSample(columns=columns, snapshot_rows=row, is_changed=True)
     root = Origin("shop", "a", "t")
-    assert partition_roots({root: still, Origin("shop", "b", "u"): changed}) == {}
+    assert partition_roots({root: still_sample, Origin("shop", "b", "u"): changed_sample}) == {}
     wider = TableSample(columns=columns | {"v"}, snapshot_rows=row, is_changed=True)
-    assert partition_roots({root: still, Origin("shop", "a", "u"): wider}) == {}
-    assert partition_roots({root: still, Origin("shop", "a", "u"): still}) == {}
+    assert partition_roots({root: still_sample, Origin("shop", "a", "u"): wider}) == {}
+    assert partition_roots({root: still_sample, Origin("shop", "a", "u"): still_sample}) == {}

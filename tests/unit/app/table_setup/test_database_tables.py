@@ -147,8 +147,8 @@ def test_a_table_that_is_there_is_judged_beside_the_jobs_options(tmp_path: Path)
     first.feeds(*creates("shop.orders", [1]))
     (tmp_path / "checkpoint" / "job_state.json").unlink()
     assert Database(tmp_path, options={f"{key}.min": "6"}).feeds(*creates("shop.orders", [1])) == []
-    fixed = Database(tmp_path, options={f"{key}.min": "6", f"{key}.max": "7"})
-    assert fixed.feeds(*creates("shop.orders", [1])) == ["orders"]
+    fixed_database = Database(tmp_path, options={f"{key}.min": "6", f"{key}.max": "7"})
+    assert fixed_database.feeds(*creates("shop.orders", [1])) == ["orders"]
 
 
 def test_a_restarted_job_has_its_tables_before_a_message(
@@ -260,8 +260,8 @@ def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> N
     database = Database(tmp_path, tables={"orders.truncate": TableSetting("apply")})
     feeds = database.feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     assert sorted(feeds) == ["items", "orders"]
-    emptied = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'
-    truncate = table_of([(None, emptied)]).to_batches()[0]
+    truncate_value = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'
+    truncate = table_of([(None, truncate_value)]).to_batches()[0]
     formats = {
         name: job_pipeline(database.job_tables, open_file_store_table(database.sync.path(name)))
         for name in ("orders", "items")

@@ -19,12 +19,15 @@ def test_a_ghost_is_left_out_with_one_warning(
     with caplog.at_level(logging.WARNING, "stream_app"):
         job.run(*creates("shop.orders", [1]), *creates("shop._orders_gho", [1]))
         job.run(*creates("shop._orders_gho", [2]), *creates("shop._orders_ghc", [1]))
-    warned = [line for line in caplog.messages if "is left out" in line]
-    assert [line.partition(" ")[0] for line in warned] == ["shop._orders_gho", "shop._orders_ghc"]
-    assert "an online schema change of orders" in warned[0]
-    assert "sync.table-mapping" in warned[0]
+    warning_lines = [line for line in caplog.messages if "is left out" in line]
+    assert [line.partition(" ")[0] for line in warning_lines] == [
+        "shop._orders_gho",
+        "shop._orders_ghc",
+    ]
+    assert "an online schema change of orders" in warning_lines[0]
+    assert "sync.table-mapping" in warning_lines[0]
     assert [warning.problem for warning in state_or_empty(job.checkpoint).warnings] == [
-        line.partition("\n")[0] for line in warned
+        line.partition("\n")[0] for line in warning_lines
     ]
     assert [feed.name for feed in job.committer.tables.feeds] == ["orders"]
     assert job.quarantine() == []

@@ -135,8 +135,12 @@ def test_names_keep_their_case_otherwise(tmp_path: Path) -> None:
 def test_each_format_takes_names_in_lower_case_to_its_tasks(tmp_path: Path, name: str) -> None:
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(spelled_row("shop.orders", 1))
-    needed = {option.key: option.example for option in FORMATS[name].options if option.example}
-    source = replace(job.config.source, format=name, format_options=needed)
-    pickled = pickle.dumps(job_pipeline(replace(job.database, source=source), job.table("orders")))
-    decoded_batch = pickle.loads(pickled).decode(job.messages(0, 0))
+    needed_options = {
+        option.key: option.example for option in FORMATS[name].options if option.example
+    }
+    source = replace(job.config.source, format=name, format_options=needed_options)
+    pickled_pipeline = pickle.dumps(
+        job_pipeline(replace(job.database, source=source), job.table("orders"))
+    )
+    decoded_batch = pickle.loads(pickled_pipeline).decode(job.messages(0, 0))
     assert decoded_batch.changes.rows.schema.names == ["_VALUE_KIND", "id", "v", "n"]

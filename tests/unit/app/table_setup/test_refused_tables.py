@@ -62,9 +62,9 @@ def test_a_refused_source_table_is_shown_until_it_has_its_table(
 
 def test_any_number_of_names_leaves_a_bounded_file() -> None:
     names = [Origin("shop", "", f"t{number:05d}") for number in range(2 * TABLES_MAX)]
-    refused = with_newly_refused({}, dict.fromkeys(names, "why"), ())
-    assert len(refused) == TABLES_MAX
-    assert with_newly_refused(refused, {}, set(names[1:])) == {names[0]: "why"}
+    refused_reasons = with_newly_refused({}, dict.fromkeys(names, "why"), ())
+    assert len(refused_reasons) == TABLES_MAX
+    assert with_newly_refused(refused_reasons, {}, set(names[1:])) == {names[0]: "why"}
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,8 @@ def test_another_column_with_the_old_name_holds_the_table(tmp_path: Path) -> Non
     job.run(statement("alter table orders add column v varchar(9)"))
     job.run(change("shop.orders", {"id": 3, "note": "v3", "n": 3, "v": "another"}))
     assert "has a new column 'v'" in job.held()["orders"]
-    added = AddColumn(name="v", data_type=parse_columns("v STRING").fields[0].data_type)
-    alter_table(require_alterable(job.table("orders")), [added])
+    added_column = AddColumn(name="v", data_type=parse_columns("v STRING").fields[0].data_type)
+    alter_table(require_alterable(job.table("orders")), [added_column])
     job.start()
     job.run()
     assert job.held() == {}
@@ -182,12 +182,12 @@ def test_a_rename_by_an_online_schema_change_is_followed(
     tmp_path: Path, statements: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path)
-    created, altered, swapped = map(statement, statements)
+    create_statement, alter_statement, swap_statement = map(statement, statements)
     ghost = "shop._orders_gho" if "gho" in statements[0] else "shop._orders_new"
     with caplog.at_level(logging.WARNING, "stream_app"):
-        job.run(old(1), created, altered)
+        job.run(old(1), create_statement, alter_statement)
         job.run(change(ghost, {"id": 1, "note": "v1", "n": 1}), old(2))
-        job.run(change(ghost, {"id": 2, "note": "v2", "n": 2}), swapped, new(3))
+        job.run(change(ghost, {"id": 2, "note": "v2", "n": 2}), swap_statement, new(3))
     job.run(new(4))
     assert [feed.name for feed in job.committer.tables.feeds] == ["orders"]
     assert names(job) == ["id", "note", "n"]

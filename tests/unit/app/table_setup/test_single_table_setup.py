@@ -105,8 +105,8 @@ def test_the_table_alone_decides_how_rows_merge(tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatchError, match="is max in the table, min is conf") as raised:
         table_of(config_with_min)
     assert raised.value.fix is not None
-    advised = shlex.split(raised.value.fix.rpartition("stream-app ")[2])
-    assert main(advised) == 0
+    advised_command = shlex.split(raised.value.fix.rpartition("stream-app ")[2])
+    assert main(advised_command) == 0
     assert table_of(config_with_min).schema.merge_rules.aggregates["v"].function == "min"
     # A job that runs takes what its configuration leaves to the table, and ends at a contradiction.
     assert with_latest_schema(unset_table).schema.merge_rules.aggregates["v"].function == "min"
@@ -117,16 +117,16 @@ def test_the_table_alone_decides_how_rows_merge(tmp_path: Path) -> None:
 def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
     schema = Path(table_of(conf(tmp_path, warehouse)).location, "schema", "schema-0")
-    stored = json.loads(schema.read_text())
-    stored["options"]["snapshot.num-retained.max"] = "5"  # the default of the least is 10
-    del stored["stream_app.digest"]
-    schema.write_text(json.dumps(stored))
+    schema_document = json.loads(schema.read_text())
+    schema_document["options"]["snapshot.num-retained.max"] = "5"  # the default of the least is 10
+    del schema_document["stream_app.digest"]
+    schema.write_text(json.dumps(schema_document))
     unset_config = conf(tmp_path, warehouse)
     with pytest.raises(UnsupportedTableError, match="10, is above"):
         table_of(unset_config)
-    fixed = conf(tmp_path, warehouse, "table.options.snapshot.num-retained.min=2")
-    assert table_of(fixed).schema.options["snapshot.num-retained.min"] == "2"
-    for config, severity in ((unset_config, Severity.PROBLEM), (fixed, Severity.OK)):
+    fixed_config = conf(tmp_path, warehouse, "table.options.snapshot.num-retained.min=2")
+    assert table_of(fixed_config).schema.options["snapshot.num-retained.min"] == "2"
+    for config, severity in ((unset_config, Severity.PROBLEM), (fixed_config, Severity.OK)):
         observations = examination_of(config, SystemClock()).observations()
         assert [
             observation.severity for observation in observations if observation.subject == "table"

@@ -100,13 +100,13 @@ def test_a_table_waits_through_a_restart(tmp_path: Path) -> None:
 def test_a_known_table_that_cannot_be_opened_at_start_waits(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.items", [1]), *creates("shop.orders", [1]))
-    moved = (Path(job.sync.path("orders")) / "schema").rename(tmp_path / "kept")
+    moved_folder = (Path(job.sync.path("orders")) / "schema").rename(tmp_path / "kept")
     file = in_the_way(job, "orders")
     job.start()
     job.run(*creates("shop.items", [2]), *creates("shop.orders", [2]))
     assert list(job.held()) == ["orders"]
     file.unlink()
-    moved.rename(file)
+    moved_folder.rename(file)
     go_on(job, "orders")
     assert job.held() == {}
     assert sorted(job.rows("orders")) == sorted(job.rows("items")) == [1, 2]
@@ -166,8 +166,8 @@ def test_the_status_fits_on_lines_and_one_table_has_its_whole_reason(
     def printed_by(*words: str, code: int = 1) -> str:
         capsys.readouterr()
         assert main(["status", "--conf", str(conf), *words]) == code
-        captured = capsys.readouterr()
-        return captured.err if code == 2 else captured.out
+        output = capsys.readouterr()
+        return output.err if code == 2 else output.out
 
     _, _, items, orders = printed_by().splitlines()
     assert items.startswith("items   ready")

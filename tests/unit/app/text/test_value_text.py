@@ -34,11 +34,13 @@ def test_a_text_of_bytes_is_base64(values: list[bytes | None]) -> None:
 
 @given(st.lists(st.none() | st.integers(1 - 10**38, 10**38 - 1)), st.integers(0, 38))
 @settings(max_examples=200)
-def test_a_text_of_a_decimal_keeps_each_digit(unscaled: list[int | None], scale: int) -> None:
+def test_a_text_of_a_decimal_keeps_each_digit(
+    unscaled_values: list[int | None], scale: int
+) -> None:
     """The text keeps trailing zeros, and has no exponent where Arrow writes one."""
     values = [
         None if v is None else Decimal((int(v < 0), tuple(map(int, str(abs(v)))), -scale))
-        for v in unscaled
+        for v in unscaled_values
     ]
     column = pa.array(values, pa.decimal128(38, scale))
     texts = plain_texts(column).to_pylist()

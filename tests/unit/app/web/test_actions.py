@@ -97,8 +97,8 @@ def test_a_request_that_may_not_act_changes_nothing(
     status: int,
     why: str,
 ) -> None:
-    answered, text = warehouse.post(ACT, sent_form, **headers)
-    assert (answered, tags(warehouse)) == (status, [])
+    answer_status, text = warehouse.post(ACT, sent_form, **headers)
+    assert (answer_status, tags(warehouse)) == (status, [])
     assert why in text
     assert TOKEN not in text
 

@@ -104,10 +104,10 @@ def test_a_table_that_is_rolled_back(warehouse: Warehouse) -> None:
     plan = plan_rollback(table, table.snapshots.snapshot(2))
     roll_back(table, plan, resets_consumers=False)
     assert "latest: snapshot 2," in warehouse.words(PAGE)
-    listed = warehouse.words("/")
-    assert "shop.orders ready" in listed
-    assert f"ago {before} " not in listed
-    assert "ago 2 shop.sound" in listed
+    list_words = warehouse.words("/")
+    assert "shop.orders ready" in list_words
+    assert f"ago {before} " not in list_words
+    assert "ago 2 shop.sound" in list_words
 
 
 @pytest.mark.slow

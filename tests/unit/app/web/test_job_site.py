@@ -57,8 +57,8 @@ def test_the_list_has_the_age_of_proofs(tmp_path: Path) -> None:
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     with page_of(job) as page:
         assert "proven" not in page.words("/")
-        opened = require_writable(job.table("orders"))
-        record_proof(opened, "jdbc:postgresql://db/shop o.t, at LSN 0/1A2B", "1 row", ["w (real)"])
+        table = require_writable(job.table("orders"))
+        record_proof(table, "jdbc:postgresql://db/shop o.t, at LSN 0/1A2B", "1 row", ["w (real)"])
         words = page.words("/")
         assert re.search(r"orders ready up to date \S+ s ago \S+ s ago, in part ", words)
         assert re.search(r"items ready up to date \S+ s ago – ", words)
@@ -134,13 +134,13 @@ def test_a_table_in_trouble_says_why_and_the_others_go_on(tmp_path: Path) -> Non
     in_the_way.symlink_to(in_the_way)
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     with page_of(job) as page:
-        listed = page.words("/")
-        assert "2 tables, 1 in trouble" in listed
-        assert listed.index(" ods.orders held") < listed.index(" ods.items ready")
+        list_words = page.words("/")
+        assert "2 tables, 1 in trouble" in list_words
+        assert list_words.index(" ods.orders held") < list_words.index(" ods.items ready")
         alone = page.words("/tables/ods.orders", status=500)
         assert re.search(r"ods.orders held the file system refused: .* Resume…", alone)
         assert ">new 1<" in page.get("/tables/ods.items/rows")
-        assert "schema" in re.sub("<[^>]+>", " ", listed)
+        assert "schema" in re.sub("<[^>]+>", " ", list_words)
 
 
 def test_a_damaged_checkpoint_is_reported(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
     with page_of(job) as page:
         words = page.words("/tables/ods.items")
         assert re.search(r'value: 1 record .* \{"before":null,"after":\{"id":2,.*"none"', words)
-        listed = page.get("/")
-        assert re.search(r'data-key="ods.items">.*?data-name="quarantine">1</td>', listed, re.S)
+        list_page = page.get("/")
+        assert re.search(r'data-key="ods.items">.*?data-name="quarantine">1</td>', list_page, re.S)
         form = {"action": "replay", "token": TOKEN}
         assert page.post("/tables/ods.items/actions", form)[0] == 303
         assert "replay done still bad: " in page.words("/tables/ods.items")
@@ -218,14 +218,14 @@ def test_bad_messages_without_a_table_are_shown_and_replayed(tmp_path: Path) -> 
         assert page.post("/actions", form)[0] == 303
         assert "replay done no record belongs to a table" in page.words("/")
         assert next(stream) != first
-        [fixed] = creates("shop.items", [2])
+        [fixed_message] = creates("shop.items", [2])
         line = json.loads(file.read_text())
         line |= {
             name: (stream or b"").decode()
-            for name, stream in zip(("key", "value"), fixed, strict=True)
+            for name, stream in zip(("key", "value"), fixed_message, strict=True)
         }
         file.write_text(json.dumps(line))
-        job.sent[1] = fixed
+        job.sent[1] = fixed_message
         page.post("/actions", form)
         assert "replayed 1 record: 1 changes in snapshot" in page.words("/")
     assert job.rows("items") == {1: "new 1", 2: "new 2"}

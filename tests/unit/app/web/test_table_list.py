@@ -83,10 +83,10 @@ def test_the_page_filters_and_says_so(warehouse: Warehouse) -> None:
     for name in ("shop.orders", "shop.items"):
         warehouse.table(name).commit(*rows(1))
     warehouse.table("shop.empty")
-    listed = re.findall(r'<th scope="row"><a [^>]+>([^<]+)', warehouse.get("/?q=ITEM"))
-    assert listed == ["shop.items"]
-    listed = re.findall(r'<th scope="row"><a [^>]+>([^<]+)', warehouse.get("/?state=empty"))
-    assert listed == ["shop.empty"]
+    listed_names = re.findall(r'<th scope="row"><a [^>]+>([^<]+)', warehouse.get("/?q=ITEM"))
+    assert listed_names == ["shop.items"]
+    listed_names = re.findall(r'<th scope="row"><a [^>]+>([^<]+)', warehouse.get("/?state=empty"))
+    assert listed_names == ["shop.empty"]
     words = warehouse.words("/?q=nosuch")
     assert "No table fits." in words
     assert "3 tables" in words
@@ -97,16 +97,16 @@ HINT = ["read", "size", "size"]
 """LATEST, and whether its snapshot and the one behind are there."""
 
 
-class Watched:
+class WatchedTable:
     """A table whose reads are counted."""
 
     def __init__(self, orders: SmallTable) -> None:
-        self.files, self.clock, self.opened = CountingFileIO(), StandingClock(), 0
+        self.files, self.clock, self.open_count = CountingFileIO(), StandingClock(), 0
         self.path = orders.path
         self.facts = FactsCache(self.open, self.clock)
 
     def open(self, path: str) -> FileStoreTable:
-        self.opened += 1
+        self.open_count += 1
         return replace(open_file_store_table(path), file_io=self.files)
 
     def look(self) -> tuple[int | None, list[str]]:
@@ -123,42 +123,42 @@ def orders(tmp_path: Path) -> SmallTable:
 
 def test_a_table_without_news_is_asked_for_its_hint(orders: SmallTable) -> None:
     orders.commit(*rows(1), properties={SOURCE_TIME_PROPERTY: str(TIME_MS)})
-    watched = Watched(orders)
-    assert watched.look()[0] == 1
-    assert watched.look() == (1, HINT)
-    assert watched.opened == 1
+    watched_table = WatchedTable(orders)
+    assert watched_table.look()[0] == 1
+    assert watched_table.look() == (1, HINT)
+    assert watched_table.open_count == 1
     orders.commit(*rows(2))
-    snapshot, operations = watched.look()
+    snapshot, operations = watched_table.look()
     assert (snapshot, "read" in operations) == (2, True)
-    assert watched.look() == (2, HINT)
-    assert watched.facts.facts(orders.path).source_time_ms == TIME_MS
+    assert watched_table.look() == (2, HINT)
+    assert watched_table.facts.facts(orders.path).source_time_ms == TIME_MS
 
 
 def test_a_rollback_is_news(orders: SmallTable) -> None:
     for key in range(3):
         orders.commit(*rows(key))
-    watched = Watched(orders)
-    assert watched.look()[0] == 3
+    watched_table = WatchedTable(orders)
+    assert watched_table.look()[0] == 3
     table = open_file_store_table(orders.path)
     plan = plan_rollback(table, table.snapshots.snapshot(1))
     roll_back(table, plan, resets_consumers=False)
-    assert watched.look()[0] == 1
+    assert watched_table.look()[0] == 1
 
 
 def test_a_table_that_is_gone_or_damaged_is_not_remembered(orders: SmallTable) -> None:
     orders.commit(*rows(1))
-    watched = Watched(orders)
-    watched.look()
+    watched_table = WatchedTable(orders)
+    watched_table.look()
     snapshot = Path(orders.path) / "snapshot" / "snapshot-1"
     whole = snapshot.read_bytes()
     snapshot.write_text("{")
-    assert watched.look()[0] == 1, "for a minute"
-    watched.clock.sleep(61)
+    assert watched_table.look()[0] == 1, "for a minute"
+    watched_table.clock.sleep(61)
     with pytest.raises(CorruptFileError):
-        watched.look()
+        watched_table.look()
     snapshot.write_bytes(whole)
-    assert watched.look()[0] == 1, "at once"
+    assert watched_table.look()[0] == 1, "at once"
     (Path(orders.path) / "schema" / "schema-0").unlink()
-    watched.clock.sleep(61)
+    watched_table.clock.sleep(61)
     with pytest.raises(TableNotFoundError):
-        watched.look()
+        watched_table.look()

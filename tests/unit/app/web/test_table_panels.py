@@ -121,11 +121,13 @@ def test_amplifications_are_those_of_the_files(warehouse: Warehouse) -> None:
     orders.commit(*rows(9))
     folder = Path(orders.path) / "bucket-0"
     sizes = sorted(file.stat().st_size for file in folder.glob("data-*"))
-    flushed, [merged] = sizes[:-1], sizes[-1:]
+    flush_sizes, [merged_size] = sizes[:-1], sizes[-1:]
     last = sizes[0]
     words = warehouse.words(PAGE)
-    assert f"write amplification {(sum(flushed) + merged) / sum(flushed):.1f} " in words
-    assert f"space amplification {(merged + last) / merged:.1f} " in words
+    assert (
+        f"write amplification {(sum(flush_sizes) + merged_size) / sum(flush_sizes):.1f} " in words
+    )
+    assert f"space amplification {(merged_size + last) / merged_size:.1f} " in words
 
 
 def test_the_largest_files_are_listed(warehouse: Warehouse) -> None:
@@ -208,11 +210,11 @@ def test_a_read_of_rows_can_be_stopped_and_says_so(warehouse: Warehouse) -> None
     small.commit(*rows(*range(20)))
     orders = small.table
     turns = iter([True, True])  # the first file, and its rows
-    listed = read_matching_rows(orders, None, 200, lambda: next(turns, False))
-    assert 0 < len(listed.rows) < 20
-    assert listed.stopped_after == len(listed.rows)
-    listed = read_matching_rows(orders, "v = 'none'", 200)
-    assert (listed.columns, listed.rows, listed.stopped_after) == (["k", "v"], [], None)
+    matches = read_matching_rows(orders, None, 200, lambda: next(turns, False))
+    assert 0 < len(matches.rows) < 20
+    assert matches.stopped_after == len(matches.rows)
+    matches = read_matching_rows(orders, "v = 'none'", 200)
+    assert (matches.columns, matches.rows, matches.stopped_after) == (["k", "v"], [], None)
     site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, CLOCK)
     text = page(
         "rows", site=site, live_updates=None, can_act=False, name="shop.orders", where="", limit=1,

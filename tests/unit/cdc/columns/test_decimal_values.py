@@ -31,13 +31,15 @@ PLAIN = Context(prec=400)
 def numbers_near(precision: int, scale: int, rng: random.Random) -> list[Decimal]:
     """Numbers with at most 75 digits, of which about half fit."""
     bounds = [10**precision, 10 ** (precision - 1), 2**63, 2**64, 2**127, 2**128, 2**255, 10**38]
-    unscaled = [bound + step for bound in bounds for step in (-1, 0, 1)]
-    unscaled += [rng.randrange(10 ** rng.randrange(1, 76)) for _ in range(25)]
+    unscaled_values = [bound + step for bound in bounds for step in (-1, 0, 1)]
+    unscaled_values += [rng.randrange(10 ** rng.randrange(1, 76)) for _ in range(25)]
     # What wraps around in 128 bits and comes out small.
-    unscaled += [2**128 * rng.randrange(1, 10**6) + rng.randrange(10**precision) for _ in range(10)]
+    unscaled_values += [
+        2**128 * rng.randrange(1, 10**6) + rng.randrange(10**precision) for _ in range(10)
+    ]
     numbers = [
         Decimal(rng.choice((1, -1)) * number).scaleb(-places, PLAIN)
-        for number in unscaled
+        for number in unscaled_values
         for places in {0, scale, scale + 1, rng.randrange(39)}
     ]
     whole = [Decimal(rng.randrange(10 ** rng.randrange(1, 39))) for _ in range(25)]
@@ -47,26 +49,26 @@ def numbers_near(precision: int, scale: int, rng: random.Random) -> list[Decimal
 
 def stored_number(number: Decimal, precision: int, scale: int) -> Decimal | None:
     """Return the number as the column stores it; None if it cannot."""
-    unscaled = Fraction(number) * 10**scale
-    if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
+    unscaled_value = Fraction(number) * 10**scale
+    if unscaled_value.denominator != 1 or abs(unscaled_value) >= 10**precision:
         return None
-    return Decimal(unscaled.numerator).scaleb(-scale, PLAIN)
+    return Decimal(unscaled_value.numerator).scaleb(-scale, PLAIN)
 
 
 def plain(number: Decimal) -> str:
     return format(number, "f")
 
 
-def base64_of(unscaled: int) -> str:
-    size = unscaled.bit_length() // 8 + 1
-    return base64.b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
+def base64_of(unscaled_value: int) -> str:
+    size = unscaled_value.bit_length() // 8 + 1
+    return base64.b64encode(unscaled_value.to_bytes(size, "big", signed=True)).decode()
 
 
 def struct_of(number: Decimal) -> str:
     sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
-    unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
-    return json.dumps({"scale": -exponent, "value": base64_of(unscaled)})
+    unscaled_value = int("".join(map(str, digits))) * (-1 if sign else 1)
+    return json.dumps({"scale": -exponent, "value": base64_of(unscaled_value)})
 
 
 FORMS = {
@@ -115,14 +117,20 @@ def test_bytes_of_any_scale_are_exact_or_fail(
 ) -> None:
     rng = random.Random(f"{seed} {precision} {scale} {sent_scale}")
     digits = precision - scale + sent_scale  # those of an unscaled number that may fit
-    unscaled = [10 ** max(0, digits) + step for step in (-1, 0, 1)] + [0, -1, 2**127 - 1, -(2**127)]
-    unscaled += [rng.randrange(-(10 ** rng.randrange(1, 39)), 10**20) for _ in range(60)]
-    unscaled += [number * 10 ** max(0, sent_scale - scale) for number in unscaled[7:40]]
+    unscaled_values = [10 ** max(0, digits) + step for step in (-1, 0, 1)]
+    unscaled_values += [0, -1, 2**127 - 1, -(2**127)]
+    unscaled_values += [rng.randrange(-(10 ** rng.randrange(1, 39)), 10**20) for _ in range(60)]
+    unscaled_values += [
+        number * 10 ** max(0, sent_scale - scale) for number in unscaled_values[7:40]
+    ]
     expected = [
         stored_number(Decimal(number).scaleb(-sent_scale, PLAIN), precision, scale)
-        for number in unscaled
+        for number in unscaled_values
     ]
-    raw = [number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True) for number in unscaled]
+    raw = [
+        number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+        for number in unscaled_values
+    ]
     indices = range(len(raw))
     for chosen in (
         indices,
@@ -170,8 +178,8 @@ def test_base64_of_digits_alone_is_not_a_number_beside_numbers(column: str, is_f
     ]
     sent = rows if is_flat else [event(after=row) for row in rows]
     values = [row[3] for row in rows_of(a_format(f"id BIGINT, v {column}").decode(messages(*sent)))]
-    unscaled = int.from_bytes(base64.b64decode("1234"), "big", signed=True)
-    assert values[30] == Decimal(unscaled).scaleb(-scale)
+    unscaled_value = int.from_bytes(base64.b64decode("1234"), "big", signed=True)
+    assert values[30] == Decimal(unscaled_value).scaleb(-scale)
     assert values[:30] + values[31:] == [Decimal("1.5")] * 59
 
 

@@ -118,8 +118,11 @@ def places(
     for index, text in enumerate(texts):
         alone = wire_form.decoder().decode(messages(wire_form.message(index, text)))
         yield "alone", index, outcomes(alone, 1)[0]
-        refused = wire_form.message(REFUSED_KEY, text), wire_form.message(REFUSED_KEY, "null")
-        beside = messages(refused[0], wire_form.message(index, text), refused[1])
+        refused_messages = (
+            wire_form.message(REFUSED_KEY, text),
+            wire_form.message(REFUSED_KEY, "null"),
+        )
+        beside = messages(refused_messages[0], wire_form.message(index, text), refused_messages[1])
         yield "beside refused ones", index, outcomes(wire_form.decoder().decode(beside), 3)[1]
     order = rng.sample(range(len(texts)), len(texts))
     batch = messages(*(wire_form.message(index, texts[index]) for index in order))
@@ -161,9 +164,9 @@ def violations(source: Source, most: int, seed: int) -> Iterator[str]:
         if repr(outcome) != repr(first):
             yield f"{shown}; alone: {repr(first)[:200]}"
         elif place == "alone":
-            allowed = expected_outcomes(wire_form, index, texts[index])
-            if repr(outcome[:1]) not in map(repr, allowed):
-                yield f"{shown}; expected: {repr(allowed)[:200]}"
+            allowed_outcomes = expected_outcomes(wire_form, index, texts[index])
+            if repr(outcome[:1]) not in map(repr, allowed_outcomes):
+                yield f"{shown}; expected: {repr(allowed_outcomes)[:200]}"
 
 
 def check(sources: list[Source], seed: int, strides: Strides) -> None:

@@ -237,8 +237,8 @@ def test_base64_of_every_length() -> None:
         decoded_values, has_failed = decode_base64(pa.array(texts).slice(start))
         assert decoded_values.to_pylist() == raw[start:]
         assert has_failed is None
-        hexed = pa.array([None if value is None else value.hex() for value in raw])
-        assert decode_hex(hexed.slice(start))[0].to_pylist() == raw[start:]
+        hex_texts = pa.array([None if value is None else value.hex() for value in raw])
+        assert decode_hex(hex_texts.slice(start))[0].to_pylist() == raw[start:]
 
 
 @pytest.mark.parametrize("precision", [1, 9, 10, 17, 18, 19, 20, 37, 38])

@@ -238,7 +238,7 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
     """The last message ends where memory does, and what lies behind it changes nothing."""
     rng, layout = random.Random(seed), a_layout()
     data, _pages = guarded_pages()
-    parsed = 0
+    parsed_count = 0
     for index in range(400):
         values = [a_message(rng, 1) for _ in range(rng.choice([1, 2, 5]))]
         values = [
@@ -247,9 +247,9 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
         values[-1] = (
             values[-1][: rng.randrange(5, len(values[-1]) + 1)] if index % 2 else values[-1]
         )
-        joined = b"".join(values)
-        data[len(data) - len(joined) :] = np.frombuffer(joined, np.uint8)
-        offsets = np.cumsum([0, *map(len, values)]) + len(data) - len(joined)
+        joined_bytes = b"".join(values)
+        data[len(data) - len(joined_bytes) :] = np.frombuffer(joined_bytes, np.uint8)
+        offsets = np.cumsum([0, *map(len, values)]) + len(data) - len(joined_bytes)
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
         ends = layout.read(pa.Array.from_buffers(pa.binary(), len(values), buffers), 5)
         before = layout.read(
@@ -257,8 +257,8 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
         )
         assert shown_parts(ends) == shown_parts(before)
         assert ends is not None
-        parsed += int(ends.is_parsed.sum())
-    assert parsed
+        parsed_count += int(ends.is_parsed.sum())
+    assert parsed_count
 
 
 def shown_parts(read: AvroMessages | None) -> Any:

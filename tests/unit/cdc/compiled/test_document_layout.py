@@ -168,8 +168,8 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
         values = [a_message(rng, 0.05).encode() for _ in range(rng.choice([1, 2, 4]))]
         values = [value if rng.random() < 0.6 else mutated(value, rng) for value in values]
         values[-1] = values[-1][: rng.randrange(len(values[-1]) + 1)] if index % 2 else values[-1]
-        joined = b"".join(values)[-len(data) :]
-        data[len(data) - len(joined) :] = np.frombuffer(joined, np.uint8)
+        joined_bytes = b"".join(values)[-len(data) :]
+        data[len(data) - len(joined_bytes) :] = np.frombuffer(joined_bytes, np.uint8)
         offsets = np.cumsum([0, *map(len, values)]) + len(data) - sum(map(len, values))
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
         ends = layout.rewrite(pa.Array.from_buffers(pa.binary(), len(values), buffers))

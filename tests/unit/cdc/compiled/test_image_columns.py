@@ -76,9 +76,9 @@ def parse(image_layout: ImageLayout, *heads: bytes) -> ImageColumns:
     data = np.frombuffer(b"".join(head + TAIL for head in heads), np.uint8)
     lengths = np.array([len(head) for head in heads], np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths + len(TAIL))[:-1]]).astype(np.int64)
-    parsed = image_layout.parse(data, starts, starts + lengths)
-    assert parsed is not None
-    return parsed
+    images = image_layout.parse(data, starts, starts + lengths)
+    assert images is not None
+    return images
 
 
 def head(after: str, before: str = "null") -> bytes:
@@ -90,22 +90,22 @@ def test_a_value_is_what_arrow_parses_or_is_declined(text: str) -> None:
     for sql, encoding, kind in KINDS:
         column = reading("c0", sql, encoding)
         image = f'{{"c0":{text}}}'
-        parsed = parse(layout([(sql, encoding, kind)], reads_base64=False), head(image))
-        if not parsed.is_parsed[0]:
+        images = parse(layout([(sql, encoding, kind)], reads_base64=False), head(image))
+        if not images.is_parsed[0]:
             continue
         expected = parse_objects(
             pa.array([image.encode()]), pa.schema([("c0", column.wire_type(kind))])
         )
         if expected is None:  # too large: told by a later step, not by the parser
-            _, has_failed = cast_column(column, kind, parsed.columns[0])
+            _, has_failed = cast_column(column, kind, images.columns[0])
             assert has_failed is not None, f"{sql} {kind.name} {text}"
             assert has_failed.tolist() == [True]
             continue
         [value] = expected
         if pa.types.is_decimal256(value.type):
             value, _ = narrow_decimals(value, column.arrow_type)
-        assert repr(parsed.columns[0].to_pylist()) == repr(value.to_pylist())
-        parsed.columns[0].validate(full=True)
+        assert repr(images.columns[0].to_pylist()) == repr(value.to_pylist())
+        images.columns[0].validate(full=True)
 
 
 USUAL: tuple[tuple[int, str, Any], ...] = (
@@ -132,9 +132,9 @@ USUAL: tuple[tuple[int, str, Any], ...] = (
 
 @pytest.mark.parametrize(("kind", "text", "value"), USUAL)
 def test_usual_values_are_not_declined(kind: int, text: str, value: object) -> None:
-    parsed = parse(layout([KINDS[kind]]), head(f'{{"c0":{text}}}', f'{{"c0":{text}}}'))
-    assert parsed.is_parsed.tolist() == [True]
-    [column] = parsed.columns
+    images = parse(layout([KINDS[kind]]), head(f'{{"c0":{text}}}', f'{{"c0":{text}}}'))
+    assert images.is_parsed.tolist() == [True]
+    [column] = images.columns
     texts = [
         str(value) if pa.types.is_decimal(column.type) else value for value in column.to_pylist()
     ]
@@ -154,9 +154,9 @@ def test_wide_decimals_as_numbers_texts_and_bytes(seed: int) -> None:
             raw = raw[1:]  # the least number of so many bytes
         text = f"{'-' if small < 0 else ''}{abs(small) // 10**18}.{abs(small) % 10**18:018}"
         image = f'{{"c0":{value},"c1":"{text}","c2":"{base64.b64encode(raw).decode()}"}}'
-        parsed = parse(image_layout, head(image))
-        assert parsed.is_parsed.tolist() == [True], image
-        number, fraction, of_bytes = (column[0].as_py() for column in parsed.columns)
+        images = parse(image_layout, head(image))
+        assert images.is_parsed.tolist() == [True], image
+        number, fraction, of_bytes = (column[0].as_py() for column in images.columns)
         assert (number, str(fraction), of_bytes.scaleb(2, EXACT)) == (value, text, value)
         longer = base64.b64encode((b"\xff" if value < 0 else b"\0") + raw).decode()
         assert not parse(image_layout, head(f'{{"c2":"{longer}"}}')).is_parsed[0]
@@ -164,7 +164,7 @@ def test_wide_decimals_as_numbers_texts_and_bytes(seed: int) -> None:
 
 def test_fields_in_any_order_or_absent_are_parsed() -> None:
     image_layout = layout([KINDS[0], KINDS[1], KINDS[0]], ("c0", "new", "c1", "c2"))
-    parsed = parse(
+    images = parse(
         image_layout,
         head('{"c0":1,"c1":"a","c2":3}'),
         head('{"c2":6,"c1":"b","c0":4}', '{"c1":"x"}'),
@@ -174,16 +174,16 @@ def test_fields_in_any_order_or_absent_are_parsed() -> None:
         head("null"),
         head('{"c0":7,"other":1,"c1":null,"c2":null}'),
     )
-    assert parsed.is_parsed.tolist() == [True, True, True, False, True, True, True]
-    assert parsed.before_indices.tolist() == [-1, 1, -1, -1, -1, -1, -1]
-    assert parsed.after_indices.tolist() == [0, 2, 3, -1, 4, -1, 5]
-    assert [column.to_pylist() for column in parsed.columns] == [
+    assert images.is_parsed.tolist() == [True, True, True, False, True, True, True]
+    assert images.before_indices.tolist() == [-1, 1, -1, -1, -1, -1, -1]
+    assert images.after_indices.tolist() == [0, 2, 3, -1, 4, -1, 5]
+    assert [column.to_pylist() for column in images.columns] == [
         [1, None, 4, 7, None, 7],
         ["a", "x", "b", None, None, None],
         [3, None, 6, None, None, None],
     ]
-    assert (parsed.drift_hashes != 0).tolist() == [False, True, True, False, True, False, True]
-    assert len(set(parsed.drift_hashes[[1, 2, 4, 6]].tolist())) == 4
+    assert (images.drift_hashes != 0).tolist() == [False, True, True, False, True, False, True]
+    assert len(set(images.drift_hashes[[1, 2, 4, 6]].tolist())) == 4
 
 
 def test_a_broken_row_harms_no_neighbour() -> None:
@@ -202,15 +202,15 @@ def test_a_broken_row_harms_no_neighbour() -> None:
     ]
     values = pa.array([b"before", *rows, *rows]).slice(1)
     offsets = np.frombuffer(values.buffers()[1], np.int32)[1:].astype(np.int64)
-    parsed = image_layout.parse_rows(np.frombuffer(values.buffers()[2], np.uint8), offsets)
-    assert parsed is not None
+    images = image_layout.parse_rows(np.frombuffer(values.buffers()[2], np.uint8), offsets)
+    assert images is not None
     good = [index in (0, 1, 6, 8) for index in range(len(rows))]
-    assert parsed.is_parsed.tolist() == [*good, *good]
-    assert [column.to_pylist() for column in parsed.columns] == [
+    assert images.is_parsed.tolist() == [*good, *good]
+    assert [column.to_pylist() for column in images.columns] == [
         ["a", None, None, "c"] * 2,
         [1, 2, None, 4] * 2,
     ]
-    assert np.flatnonzero(parsed.drift_hashes[:7]).tolist() == [1, 6]
+    assert np.flatnonzero(images.drift_hashes[:7]).tolist() == [1, 6]
 
 
 def test_lists_of_objects() -> None:
@@ -231,24 +231,24 @@ def test_lists_of_objects() -> None:
         b'{"rows":[{"c0":"c","c1":4}]}',
     ]
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
-    parsed = image_layout.parse_rows(np.frombuffer(b"".join(values), np.uint8), offsets)
-    assert parsed is not None
-    good = [index for index, is_parsed in enumerate(parsed.is_parsed.tolist()) if is_parsed]
+    images = image_layout.parse_rows(np.frombuffer(b"".join(values), np.uint8), offsets)
+    assert images is not None
+    good = [index for index, is_parsed in enumerate(images.is_parsed.tolist()) if is_parsed]
     assert good == [0, 3, 4, 8]
     expected = parse_objects(pa.array(values).take(good), pa.schema(list(image_layout.struct)))
-    for column, of_arrow in zip(parsed.columns, expected or (), strict=True):
+    for column, of_arrow in zip(images.columns, expected or (), strict=True):
         column.validate(full=True)
         assert column == of_arrow
-    assert [[index.tolist() for index in nulls] for nulls in parsed.nulls] == [[[], [1]], [[2], []]]
-    assert len(set(parsed.drift_hashes[good].tolist())) == 4
+    assert [[index.tolist() for index in nulls] for nulls in images.nulls] == [[[], [1]], [[2], []]]
+    assert len(set(images.drift_hashes[good].tolist())) == 4
 
 
 def test_searches_for_names_are_limited() -> None:
     """Without the limit a message of n bytes would cost n times the number of columns."""
     image_layout = layout([KINDS[0]] * 200)
     few, many = ((",".join(f'"u{index}":1' for index in range(count))) for count in (8, 2_000))
-    parsed = parse(image_layout, head(f"{{{few}}}"), head(f"{{{many}}}"))
-    assert parsed.is_parsed.tolist() == [True, False]
+    images = parse(image_layout, head(f"{{{few}}}"), head(f"{{{many}}}"))
+    assert images.is_parsed.tolist() == [True, False]
 
 
 def test_too_many_cells_are_declined_before_they_take_memory() -> None:
@@ -267,7 +267,7 @@ def test_no_byte_behind_the_message_is_read(seed: int) -> None:
     data, _pages = guarded_pages()
     end = len(data)
     tail = b',"source":{},' + b'"'
-    parsed = 0
+    parsed_count = 0
     for index in range(3_000):
         text = message(rng, 0.1).encode()
         text = text[: text.rfind(b',"source":{')]
@@ -279,8 +279,8 @@ def test_no_byte_behind_the_message_is_read(seed: int) -> None:
         start = np.array([end - len(value)], np.int64)
         images = image_layout.parse(data, start, start + len(text))
         assert images is not None
-        parsed += int(images.is_parsed[0])
-    assert parsed
+        parsed_count += int(images.is_parsed[0])
+    assert parsed_count
 
 
 @pytest.mark.slow
@@ -296,7 +296,7 @@ def test_no_byte_behind_whole_messages_is_read(seed: int) -> None:
     )  # fmt: skip
     assert image_layout is not None
     data, _pages = guarded_pages()
-    parsed = 0
+    parsed_count = 0
     for index in range(600):
         values = []
         for _ in range(rng.choice([1, 2, 7])):
@@ -305,16 +305,16 @@ def test_no_byte_behind_whole_messages_is_read(seed: int) -> None:
                 text = text.replace(f'"{name}"'.encode(), f'"c{number}"'.encode())
             values.append(text if rng.random() < 0.6 else mutated(text, rng))
         values[-1] = values[-1][: rng.randrange(len(values[-1]) + 1)] if index % 2 else values[-1]
-        joined = b"".join(values)
-        data[len(data) - len(joined) :] = np.frombuffer(joined, np.uint8)
+        joined_bytes = b"".join(values)
+        data[len(data) - len(joined_bytes) :] = np.frombuffer(joined_bytes, np.uint8)
         offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
-        at_the_end = image_layout.parse_rows(data, offsets + len(data) - len(joined))
+        at_the_end = image_layout.parse_rows(data, offsets + len(data) - len(joined_bytes))
         before_others = image_layout.parse_rows(
-            np.frombuffer(joined + b'1,"x":"y"}' * 9, np.uint8), offsets
+            np.frombuffer(joined_bytes + b'1,"x":"y"}' * 9, np.uint8), offsets
         )
         assert at_the_end is not None
         assert before_others is not None
         assert at_the_end.is_parsed.tolist() == before_others.is_parsed.tolist()
         assert list(at_the_end.columns) == list(before_others.columns)
-        parsed += int(at_the_end.is_parsed.sum())
-    assert parsed
+        parsed_count += int(at_the_end.is_parsed.sum())
+    assert parsed_count

@@ -47,8 +47,8 @@ def outcomes(call: str, column_type: DataType, values: list[Any]) -> list[Any]:
     column = pa.array(values, arrow_type(column_type))
     # A slice begins behind the start of its buffers.
     for part in (column, pa.concat_arrays([column.slice(0, 1), column]).slice(1)):
-        computed, has_failed = a_function(call, column_type).compute(part)
-        results = computed.to_pylist()
+        computed_values, has_failed = a_function(call, column_type).compute(part)
+        results = computed_values.to_pylist()
         if has_failed is not None:
             results = [
                 FAILS if is_failure else result
@@ -113,29 +113,29 @@ def test_numbers_and_texts_give_the_same_time_as_timestamps(
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.integers(1, 2**31 - 1))
 def test_truncate_integers(values: list[Any], width: int) -> None:
     def model(value: int) -> int:
-        truncated = value - value % width
-        if truncated < -(2**63):
+        truncated_value = value - value % width
+        if truncated_value < -(2**63):
             raise ValueError
-        return truncated
+        return truncated_value
 
     assert outcomes(f"truncate(c, {width})", BIGINT, values) == of_each(values, model)
 
 
 @given(st.lists(st.none() | st.integers(1 - 10**38, 10**38 - 1)), st.integers(1, 2**31 - 1))
-def test_truncate_decimals(unscaled: list[Any], width: int) -> None:
+def test_truncate_decimals(unscaled_values: list[Any], width: int) -> None:
     def model(value: int) -> Decimal:
-        truncated = value - value % width
-        if truncated <= -(10**38):
+        truncated_value = value - value % width
+        if truncated_value <= -(10**38):
             raise ValueError
-        return as_decimal(truncated)
+        return as_decimal(truncated_value)
 
     def as_decimal(value: int) -> Decimal:
         digits = tuple(int(digit) for digit in str(abs(value)))
         return Decimal((int(value < 0), digits, -7))
 
-    values = [None if number is None else as_decimal(number) for number in unscaled]
-    truncated = outcomes(f"truncate(c, {width})", parse_data_type("DECIMAL(38, 7)"), values)
-    assert truncated == of_each(unscaled, model)
+    values = [None if number is None else as_decimal(number) for number in unscaled_values]
+    truncated_values = outcomes(f"truncate(c, {width})", parse_data_type("DECIMAL(38, 7)"), values)
+    assert truncated_values == of_each(unscaled_values, model)
 
 
 @given(st.lists(st.none() | texts), st.integers(0, 6), st.none() | st.integers(1, 6))

@@ -92,7 +92,8 @@ def both_batches(
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """The same messages as Avro and as JSON, with tombstones among them."""
     numbers = {
-        declared["name"]: registry.add(declared) for declared in (ENVELOPE, FLAT, HEARTBEAT, MARKER)
+        avro_schema["name"]: registry.add(avro_schema)
+        for avro_schema in (ENVELOPE, FLAT, HEARTBEAT, MARKER)
     }
     avro: list[bytes | None] = []
     plain: list[bytes | None] = []
@@ -152,8 +153,8 @@ def test_broken_messages_are_unreadable_and_harm_no_other(registry: Registry) ->
 def source_times(registry: Registry, messages: pa.RecordBatch) -> list[Any]:
     read = source_extractor(registry).find_change_times
     assert read is not None
-    listed: list[Any] = read(messages).to_pylist()
-    return listed
+    times: list[Any] = read(messages).to_pylist()
+    return times
 
 
 def columns_of(registry: Registry, fields: list[Any], connector: str, options: str = "") -> str:
@@ -275,8 +276,10 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
     new = confluent_message(registry.add(second), second, {**row, "phone": "1"})
     description = decode.decode(batch([old, new])).description
     assert description is not None
-    added = [str(column.data_type) for column in description.columns if column.name == "phone"]
-    assert added == ["STRING"]  # older rows have none
+    phone_types = [
+        str(column.data_type) for column in description.columns if column.name == "phone"
+    ]
+    assert phone_types == ["STRING"]  # older rows have none
     assert decode.decode(batch([old, old])).description is None
     for _ in range(2):  # the decoder reports what differs until the table follows
         again = decode.decode(batch([old, new])).description

@@ -212,12 +212,12 @@ def test_unchanged_toast_value_without_before_image(file: str, topic: str) -> No
 )
 def test_keyless_table(file: str, topic: str) -> None:
     decoded_batch = a_format("a INT, b STRING", ("a", "b")).decode(captured_messages(file, topic))
-    inserted = (1, "one")
+    inserted_values = (1, "one")
     assert [row[1:] for row in rows_of(decoded_batch)] == [
-        ("+I", *inserted),
-        ("+I", *inserted),
-        ("-D", *inserted),
-        ("-D", *inserted),
+        ("+I", *inserted_values),
+        ("+I", *inserted_values),
+        ("-D", *inserted_values),
+        ("-D", *inserted_values),
     ]
     assert decoded_batch.skipped_count == 2
 
@@ -258,7 +258,7 @@ def test_mariadb_customers() -> None:
     bare = (None,) * 6
     later = {"phone": "-", "level": 1}  # after RENAME tier TO level
     six, seven = (6, "a", *bare), (7, "b", *bare)
-    renamed = with_(richer, tier=None)
+    renamed_row = with_(richer, tier=None)
     assert rows_of(decoded_batch) == [
         (0, "+I", *maria(ADA, SEEN)),
         (1, "+I", *maria(LUKASZ)),
@@ -269,8 +269,8 @@ def test_mariadb_customers() -> None:
         (6, "+I", *maria(with_(li, id=30))),
         (7, "-D", *maria(LUKASZ)),
         (9, "+I", *maria((5, "After DDL", None, 1, *bare[:4]), phone="-")),
-        (10, "-U", *maria(renamed, SEEN, phone="-", level=2)),
-        (10, "+U", *maria(renamed, SEEN, phone="-", level=255)),
+        (10, "-U", *maria(renamed_row, SEEN, phone="-", level=2)),
+        (10, "+U", *maria(renamed_row, SEEN, phone="-", level=255)),
         (11, "+I", *maria(six, **later)),
         (12, "+I", *maria(seven, **later)),
         (13, "-U", *maria(six, **later)),

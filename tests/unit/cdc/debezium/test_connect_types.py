@@ -134,8 +134,8 @@ DECIMALS = [
 ]
 
 
-def scaled_decimal(unscaled: int, scale: int) -> Decimal:
-    sign, digits = int(unscaled < 0), tuple(map(int, str(abs(unscaled))))
+def scaled_decimal(unscaled_value: int, scale: int) -> Decimal:
+    sign, digits = int(unscaled_value < 0), tuple(map(int, str(abs(unscaled_value))))
     return D((sign, digits, -scale))
 
 
@@ -192,19 +192,22 @@ def test_the_reason_names_the_type() -> None:
     )
 
 
-@pytest.mark.parametrize(("unscaled", "scale"), DECIMALS)
+@pytest.mark.parametrize(("unscaled_value", "scale"), DECIMALS)
 @pytest.mark.slow
-def test_a_decimal_has_the_scale_of_its_schema(unscaled: int, scale: int) -> None:
+def test_a_decimal_has_the_scale_of_its_schema(unscaled_value: int, scale: int) -> None:
     field = {"type": "bytes", "name": CONNECT + "Decimal", "parameters": {"scale": str(scale)}}
-    check(of_each_column(field, base64_of(unscaled)), decimal_want(scaled_decimal(unscaled, scale)))
+    check(
+        of_each_column(field, base64_of(unscaled_value)),
+        decimal_want(scaled_decimal(unscaled_value, scale)),
+    )
 
 
-@pytest.mark.parametrize(("unscaled", "scale"), DECIMALS)
+@pytest.mark.parametrize(("unscaled_value", "scale"), DECIMALS)
 @pytest.mark.slow
-def test_a_number_with_a_scale_of_its_own(unscaled: int, scale: int) -> None:
+def test_a_number_with_a_scale_of_its_own(unscaled_value: int, scale: int) -> None:
     field = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}
-    value = {"scale": scale, "value": base64_of(unscaled)}
-    want = decimal_want(scaled_decimal(unscaled, scale))
+    value = {"scale": scale, "value": base64_of(unscaled_value)}
+    want = decimal_want(scaled_decimal(unscaled_value, scale))
     check(of_each_column(field, value), want)
     # Without a schema the text of an object is kept, unless the user says that it is a number.
     for options, text in [
@@ -220,7 +223,9 @@ def test_a_number_with_a_scale_of_its_own(unscaled: int, scale: int) -> None:
 @pytest.mark.parametrize("form", ["base64", "struct"])
 def test_many_numbers_at_once_in_text_and_floating_point(form: str) -> None:
     numbers = [
-        scaled_decimal(unscaled, scale) for unscaled, scale in DECIMALS * 3 if form == "struct"
+        scaled_decimal(unscaled_value, scale)
+        for unscaled_value, scale in DECIMALS * 3
+        if form == "struct"
     ]
     numbers += [scaled_decimal(n, 5) for n in range(-300_000, 300_000, 7_001)]
     name = "io.debezium.data.VariableScaleDecimal" if form == "struct" else CONNECT + "Decimal"

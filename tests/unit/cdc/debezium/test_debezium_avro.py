@@ -116,10 +116,10 @@ def test_a_broken_message_is_bad_and_harms_no_other(registry: Registry) -> None:
         b"",
         good[:1] + (77).to_bytes(4, "big") + good[5:],
     ]
-    mixed = [value for message in broken for value in (good, message, good)]
-    decoded_batch = avro(registry).decode(batch(mixed))
+    mixed_values = [value for message in broken for value in (good, message, good)]
+    decoded_batch = avro(registry).decode(batch(mixed_values))
     assert {position for position, *_ in rows_of(decoded_batch)} == {
-        position for position, value in enumerate(mixed) if value is good
+        position for position, value in enumerate(mixed_values) if value is good
     }
     reasons = reasons_of(decoded_batch)
     assert len(reasons) == len(broken)

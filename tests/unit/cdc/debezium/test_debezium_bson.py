@@ -169,11 +169,11 @@ def test_changes_of_documents() -> None:
 def test_keys_of_other_kinds_and_in_envelopes() -> None:
     ids = ['"abc"', "7", '{"$numberLong": "7"}', '{"a": 1}', '{"$binary": "AA==", "$type": "0"}']
     keys = [json.dumps({"id": key_id}) for key_id in ids]
-    wrapped = json.dumps(
+    wrapped_key = json.dumps(
         {"schema": {"type": "struct"}, "payload": {"id": '"abc"'}}, separators=(",", ":")
     )
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
-    decoded_batch = decode.decode(batch([message("d", None)] * 6, [*keys, wrapped]))
+    decoded_batch = decode.decode(batch([message("d", None)] * 6, [*keys, wrapped_key]))
     assert reasons_of(decoded_batch) == {}
     assert [row[2] for row in rows_of(decoded_batch)] == ["abc", "7", "7", '{"a":1}', "AA==", "abc"]
 
@@ -236,9 +236,9 @@ def test_messages_describe_their_source() -> None:
     source_extractor = make_source_extractor("debezium-bson", {})
     heartbeat = '{"ts_ms":1}'
     marker = '{"status":"END","id":"1","event_count":1,"data_collections":[],"ts_ms":1}'
-    wrapped = f'{{"schema":{{"type":"struct"}},"payload":{message("d", None)}}}'
+    wrapped_message = f'{{"schema":{{"type":"struct"}},"payload":{message("d", None)}}}'
     messages = batch(
-        [message("c", document(name='"x"', n="1")), heartbeat, marker, None, wrapped, "{"],
+        [message("c", document(name='"x"', n="1")), heartbeat, marker, None, wrapped_message, "{"],
         [KEY] * 6,
     )
     origins = source_extractor.find_origins(messages)

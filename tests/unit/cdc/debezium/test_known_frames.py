@@ -50,21 +50,21 @@ def outcome(*values: str) -> tuple[dict[int, Any], set[str], int]:
 def test_real_messages_have_frames(topic: tuple[str, str]) -> None:
     values = captured_messages(*topic).column("value").drop_null()
     rows = [value for value in values.to_pylist() if b'"before":' in value]
-    framed = KnownFrames().find_framed(pa.array(rows, pa.binary()))
-    assert framed is not None
-    assert framed.indices.tolist() == list(range(len(rows)))
+    framed_records = KnownFrames().find_framed(pa.array(rows, pa.binary()))
+    assert framed_records is not None
+    assert framed_records.indices.tolist() == list(range(len(rows)))
     documents = [json.loads(value) for value in rows]
     images = [
         document[side] for document in documents for side in ("before", "after") if document[side]
     ]
-    assert [json.loads(image) for image in framed.images.to_pylist()] == images
-    assert bytes(framed.ops).decode() == "".join(document["op"] for document in documents)
+    assert [json.loads(image) for image in framed_records.images.to_pylist()] == images
+    assert bytes(framed_records.ops).decode() == "".join(document["op"] for document in documents)
     for name in ("connector", "db", "schema", "table"):
-        assert known_texts(framed.frames, framed.codes, name).to_pylist() == [
+        assert known_texts(framed_records.frames, framed_records.codes, name).to_pylist() == [
             document["source"].get(name) for document in documents
         ]
     assert [json.loads(f"[{both.decode().replace('}{', '},{')}]") for both in
-            framed.joined_images().to_pylist()] == [
+            framed_records.joined_images().to_pylist()] == [
         [document[side] for side in ("before", "after") if document[side]] for document in documents
     ]  # fmt: skip
 
@@ -124,13 +124,17 @@ def test_a_record_beside_others_with_its_frame(index: int) -> None:
 def test_a_byte_more_less_or_other_anywhere(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(40):
-        changed = RECORD
+        changed_record = RECORD
         for _ in range(rng.choice([1, 1, 2])):
-            place = rng.randrange(1, len(changed))
+            place = rng.randrange(1, len(changed_record))
             byte = rng.choice('{}[]":,\\0129eE-.x \n')
-            changed = changed[:place] + rng.choice(["", byte]) + changed[place + rng.randrange(2) :]
-        values = [RECORD, changed, RECORD, changed]
-        assert outcome(*values) == outcome(*map(whole, values)), changed
+            changed_record = (
+                changed_record[:place]
+                + rng.choice(["", byte])
+                + changed_record[place + rng.randrange(2) :]
+            )
+        values = [RECORD, changed_record, RECORD, changed_record]
+        assert outcome(*values) == outcome(*map(whole, values)), changed_record
 
 
 def test_frames_are_learnt_and_the_commonest_are_kept() -> None:
@@ -138,24 +142,24 @@ def test_frames_are_learnt_and_the_commonest_are_kept() -> None:
     texts = [RECORD.replace("22327040", "9" * digits) for digits in range(1, 19)]
     values = pa.array([text.encode() for text in texts for _ in range(500)], pa.binary())
     for _ in range(3):
-        framed = frames.find_framed(values)
-        assert framed is not None
-        assert len(framed.indices) == len(values)
+        framed_records = frames.find_framed(values)
+        assert framed_records is not None
+        assert len(framed_records.indices) == len(values)
     assert frames.find_framed(pa.array([whole(RECORD).encode()] * 9, pa.binary())) is None
     framed_part = frames.find_framed(values.slice(3, 1000))  # of a part of a buffer
     assert framed_part is not None
-    assert framed is not None
-    assert framed_part.images.to_pylist() == framed.images.slice(6, 2000).to_pylist()
+    assert framed_records is not None
+    assert framed_part.images.to_pylist() == framed_records.images.slice(6, 2000).to_pylist()
 
 
 def test_records_without_marked_images() -> None:
     values = pa.array([text.encode() for text in (RECORD, OTHERS[12], RECORD)], pa.binary())
-    framed = KnownFrames().find_framed(values)
-    assert framed is not None
-    assert framed.has_before.tolist() == [True, False, True]
-    rest = framed.without_images(np.array([False, True, False, False, False]))
+    framed_records = KnownFrames().find_framed(values)
+    assert framed_records is not None
+    assert framed_records.has_before.tolist() == [True, False, True]
+    rest = framed_records.without_images(np.array([False, True, False, False, False]))
     assert rest.indices.tolist() == [1, 2]
-    assert rest.images.equals(framed.images.slice(2))
+    assert rest.images.equals(framed_records.images.slice(2))
 
 
 @pytest.mark.parametrize(

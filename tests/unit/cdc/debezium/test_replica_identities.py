@@ -98,8 +98,8 @@ def test_a_table_without_a_key_has_whole_before_images() -> None:
         (3, "+U", 2, "2026-01-03", "b"),
         (4, "-D", 1, "2026-01-01", "a"),
     ]
-    flattened = a_format(columns, ("dt", "id"), options={"unproven-keys": "quarantine"})
-    reasons = reasons_of(flattened.decode(captured_messages(FILE, "idf.shop.keyless")))
+    flat_decoder = a_format(columns, ("dt", "id"), options={"unproven-keys": "quarantine"})
+    reasons = reasons_of(flat_decoder.decode(captured_messages(FILE, "idf.shop.keyless")))
     assert list(reasons) == [3]
     assert "the message has no key, and it has no before-image" in reasons[3]
 

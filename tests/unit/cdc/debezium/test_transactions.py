@@ -79,9 +79,10 @@ def test_markers_have_the_commit_and_the_counts_of_each_table() -> None:
     assert end_markers.ids.to_pylist()[2] == "863:26828680"
     assert end_markers.times.tolist()[2] == 1795402470999
     assert end_markers.tables.to_pylist()[:3] == ["shop.done", "shop.done", "shop.typed"]
-    counted = [index for index in range(14) if index != 6]  # a logical message, which no table has
+    # The transaction of index 6 has only a logical message, which no table has.
+    counted_indices = [index for index in range(14) if index != 6]
     assert end_markers.counts.tolist() == [1] * 13
-    assert end_markers.owners.tolist() == counted
+    assert end_markers.owners.tolist() == counted_indices
 
 
 @pytest.mark.parametrize("topic", ["__debezium-heartbeat.life_whole", "life_router.shop.all"])

@@ -278,10 +278,10 @@ def test_machine_code_means_the_same(name: str, seed: int) -> None:
         if rng.random() < 0.3:
             texts = [text.replace('":', '":\t ').replace(',"', ' ,\n"') for text in texts]
         batch = a_batch(rng, texts)
-        compiled, from_arrays = machine.decode(batch), arrays.decode(batch)
-        assert by_message(compiled, texts) == by_message(from_arrays, texts)
-        assert compiled.skipped_count == from_arrays.skipped_count
-        assert compiled.tables == from_arrays.tables
+        machine_batch, array_batch = machine.decode(batch), arrays.decode(batch)
+        assert by_message(machine_batch, texts) == by_message(array_batch, texts)
+        assert machine_batch.skipped_count == array_batch.skipped_count
+        assert machine_batch.tables == array_batch.tables
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -62,7 +62,7 @@ def test_where_no_code_can_be_kept_arrays_decode(tmp_path: Path) -> None:
 def test_code_is_compiled_once(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     log_lines(NUMBA_CACHE_DIR=str(tmp_path))
-    modified = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb[ci]")}
-    assert modified
+    times_ns = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb[ci]")}
+    assert times_ns
     log_lines(NUMBA_CACHE_DIR=str(tmp_path))
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb[ci]")} == modified
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb[ci]")} == times_ns

@@ -28,14 +28,14 @@ MESSAGES = {
 
 
 def documented_lines() -> list[tuple[str, str, str, str]]:
-    """(heading, column, sent, stored) of each line."""
+    """(heading, column, sent, stored_text) of each line."""
     rows = []
     for heading in MESSAGES:
         section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
         table = section.split("| column | sent | stored |\n")[1].split("\n\n")[0]
         for line in table.splitlines()[1:]:
-            column, sent, stored = (cell.strip() for cell in line.strip("|").split(" | "))
-            rows.append((heading, column.strip(), sent.strip("`"), stored))
+            column, sent, stored_text = (cell.strip() for cell in line.strip("|").split(" | "))
+            rows.append((heading, column.strip(), sent.strip("`"), stored_text))
     return rows
 
 
@@ -56,12 +56,12 @@ def shown_text(value: pa.Scalar) -> str:
     return str(value.cast(pa.string()))
 
 
-@pytest.mark.parametrize(("heading", "column", "sent", "stored"), documented_lines())
+@pytest.mark.parametrize(("heading", "column", "sent", "stored_text"), documented_lines())
 def test_a_value_is_stored_as_the_page_says(
-    heading: str, column: str, sent: str, stored: str
+    heading: str, column: str, sent: str, stored_text: str
 ) -> None:
     outcome = decoded_value(heading, column, sent)
-    if stored == "bad":
+    if stored_text == "bad":
         assert re.match("column 'v' ", reasons_of(outcome)[0])
     else:
         assert reasons_of(outcome) == {}
@@ -69,7 +69,7 @@ def test_a_value_is_stored_as_the_page_says(
         # Arrow has no type for whole seconds.
         assert (
             shown_value.removesuffix(".000") if column.endswith("(0)") else shown_value
-        ) == stored
+        ) == stored_text
 
 
 def test_each_section_has_a_table() -> None:

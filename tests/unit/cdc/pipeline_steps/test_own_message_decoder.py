@@ -47,17 +47,17 @@ def decoder(name: str, source_filter: SourceFilter, **options: str) -> Pipeline:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
-    mixed = messages(
+    mixed_messages = messages(
         of_table(name, "orders", 1), of_table(name, "customers", 2), of_table(name, "orders", 3)
     )
-    outcome = decoder(name, SourceFilter()).decode(mixed)
+    outcome = decoder(name, SourceFilter()).decode(mixed_messages)
     assert outcome.record_counts == {"d.orders": 2, "d.customers": 1}
     assert [position for position, *_ in rows_of(outcome)] == [0, 1, 2], (
         "the job decides, and decodes again"
     )
 
     pipeline = decoder(name, SourceFilter(own_names=frozenset({"d.orders"})))
-    outcome = pickle.loads(pickle.dumps(pipeline)).decode(mixed)
+    outcome = pickle.loads(pickle.dumps(pipeline)).decode(mixed_messages)
     assert [row[:3] for row in rows_of(outcome)] == [(0, "+I", 1), (2, "+I", 3)]
     assert (outcome.record_counts, outcome.other_record_count) == ({"d.orders": 2}, 1)
     assert outcome.tables == {"d.orders": 0, "d.customers": 1}
@@ -68,10 +68,10 @@ def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
 
 def test_a_record_without_a_source_is_quarantined_if_the_job_says_so() -> None:
     nameless = '{"op":"c","before":null,"after":{"id":9,"v":"x"}}'
-    mixed = messages(nameless, None, of_table("debezium-json", "orders", 1))
-    assert len(rows_of(decoder("debezium-json", SourceFilter()).decode(mixed))) == 2
+    mixed_messages = messages(nameless, None, of_table("debezium-json", "orders", 1))
+    assert len(rows_of(decoder("debezium-json", SourceFilter()).decode(mixed_messages))) == 2
     source_filter = SourceFilter(own_names=frozenset({"d.orders"}), others=frozenset({("t", "")}))
-    outcome = decoder("debezium-json", source_filter).decode(mixed)
+    outcome = decoder("debezium-json", source_filter).decode(mixed_messages)
     assert [position for position, *_ in rows_of(outcome)] == [2]
     assert outcome.skipped_count == 1, "a tombstone is of no table"
     assert reasons_of(outcome)[0].startswith("does not name its source table")
@@ -80,26 +80,28 @@ def test_a_record_without_a_source_is_quarantined_if_the_job_says_so() -> None:
 @pytest.mark.parametrize("truncate", ["error", "apply", "ignore"])
 def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncate: str) -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"%s"}'
-    emptied = '{"op":"t","before":null,"after":null,%s}' % (source % "customers")
+    truncate_value = '{"op":"t","before":null,"after":null,%s}' % (source % "customers")
     source_filter = SourceFilter(own_names=frozenset({"d.orders"}))
     good = of_table("debezium-json", "orders", 1)
     outcome = decoder("debezium-json", source_filter, truncate=truncate).decode(
-        messages(good, emptied, good)
+        messages(good, truncate_value, good)
     )
     assert [position for position, *_ in rows_of(outcome)] == [0, 2]
     other_count = outcome.other_record_count if truncate != "ignore" else 1
     assert (outcome.last_truncate, other_count) == (None, 1)
-    ours = emptied.replace("customers", "orders")
+    ours = truncate_value.replace("customers", "orders")
     with pytest.raises(WrongSourceError, match="was truncated"):
         decoder("debezium-json", source_filter).decode(messages(good, ours))
 
 
 def test_a_truncate_before_the_job_knows_its_table_is_refused() -> None:
-    emptied = '{"op":"t","before":null,"after":null,"source":{"connector":"mysql","db":"d",'
-    emptied += '"table":"customers"}}'
+    truncate_value = '{"op":"t","before":null,"after":null,"source":{"connector":"mysql","db":"d",'
+    truncate_value += '"table":"customers"}}'
     good = of_table("debezium-json", "orders", 1)
     first = decoder("debezium-json", SourceFilter(is_open=True))
-    decoded_batch = pickle.loads(pickle.dumps(first)).decode(messages(good, emptied, None, good))
+    decoded_batch = pickle.loads(pickle.dumps(first)).decode(
+        messages(good, truncate_value, None, good)
+    )
     assert "was truncated" in str(decoded_batch.refusal)
     assert decoded_batch.record_counts == {"d.orders": 2, "d.customers": 1}
     assert decoded_batch.tables == {"d.orders": 0, "d.customers": 1}
@@ -108,16 +110,16 @@ def test_a_truncate_before_the_job_knows_its_table_is_refused() -> None:
 
 def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"customers"}'
-    emptied = f'{{"op":"t","before":null,"after":null,{source}}}'
+    truncate_value = f'{{"op":"t","before":null,"after":null,{source}}}'
     good = of_table("debezium-json", "orders", 1)
     first = decoder("debezium-json", SourceFilter(), truncate="apply")
-    outcome = first.decode(messages(good, emptied, good))
+    outcome = first.decode(messages(good, truncate_value, good))
     assert outcome.record_counts == {"d.orders": 2, "d.customers": 1}, (
         "the job leaves customers out"
     )
     source_filter = SourceFilter(others=frozenset({("t", "d.customers")}))
     outcome = decoder("debezium-json", source_filter, truncate="apply").decode(
-        messages(good, emptied, good)
+        messages(good, truncate_value, good)
     )
     assert (outcome.last_truncate, outcome.other_record_count) == (None, 1)
     assert len(rows_of(outcome)) == 2
@@ -146,9 +148,9 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
         find_origins=partial(origins_in, "debezium-json", {}), source_filter=source_filter
     )
     decode = replace(follows, own_message_decoder=own_message_decoder)
-    mixed = messages(of_table("debezium-json", "orders", 1), without_key)
-    assert follows.decode(mixed).description is not None, "v is BIGINT there"
-    outcome = decode.decode(mixed)
+    mixed_messages = messages(of_table("debezium-json", "orders", 1), without_key)
+    assert follows.decode(mixed_messages).description is not None, "v is BIGINT there"
+    outcome = decode.decode(mixed_messages)
     assert outcome.description is None
     assert (outcome.record_counts, outcome.other_record_count) == ({"d.orders": 1}, 0), (
         "bad anyway: no reason to stop"

@@ -99,7 +99,7 @@ def test_a_few_records_of_another_table_are_left_out(
 
 
 @pytest.mark.parametrize(
-    ("remembered", "records", "quarantined", "is_refused"),
+    ("remembered_names", "records", "quarantined_count", "is_refused"),
     [
         pytest.param({}, {("a", "t"): 1, ("b", "u"): 1}, 0, True, id="nobody-knows-which"),
         pytest.param({}, {("a", "t"): 20, ("b", "u"): 11}, 0, True, id="many-at-first"),
@@ -111,12 +111,12 @@ def test_a_few_records_of_another_table_are_left_out(
     ],
 )
 def test_many_records_of_another_table_stop_the_job(
-    remembered: dict[str, list[str]],
+    remembered_names: dict[str, list[str]],
     records: dict[tuple[str, str], int],
-    quarantined: int,
+    quarantined_count: int,
     is_refused: bool,
 ) -> None:
-    assert verdict_on(remembered, records, quarantined).is_refused == is_refused
+    assert verdict_on(remembered_names, records, quarantined_count).is_refused == is_refused
 
 
 def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint: JobFolder) -> None:
@@ -142,8 +142,8 @@ def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: JobFolder) -
     assert check.admit(counts_of({("a", ""): 5}), check.begin())
     assert check.admit(counts_of({("a", "db.t"): 50}), check.begin())
     assert remembered_tables(checkpoint) == {"a": ["", "db.t"]}
-    remembered = {"a": [""]}
-    verdict = verdict_on(remembered, {("a", "db.t"): 50, ("a", "db.u"): 1, ("b", ""): 1})
+    remembered_names = {"a": [""]}
+    verdict = verdict_on(remembered_names, {("a", "db.t"): 50, ("a", "db.u"): 1, ("b", ""): 1})
     assert verdict == SourceVerdict(own_name="db.t", others=frozenset({("a", "db.u"), ("b", "")}))
 
 

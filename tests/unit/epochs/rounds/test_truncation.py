@@ -14,9 +14,9 @@ from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
 
 
-def counts(truncated: dict[KafkaPartition, int], *others: KafkaPartition) -> DecodeCounts:
-    ends = {where: PartitionEnd(99, None) for where in (*truncated, *others)}
-    return DecodeCounts(truncation_offsets=truncated, ends=ends)
+def counts(truncation_offsets: dict[KafkaPartition, int], *others: KafkaPartition) -> DecodeCounts:
+    ends = {where: PartitionEnd(99, None) for where in (*truncation_offsets, *others)}
+    return DecodeCounts(truncation_offsets=truncation_offsets, ends=ends)
 
 
 def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
@@ -29,7 +29,7 @@ def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counted", "met", "counts_by_topic", "problem"),
+    ("decode_counts", "met", "counts_by_topic", "problem"),
     [
         (counts({("t", 1): 7}), {}, {"t": 2}, "its topic has 2 partitions"),
         (counts({("t", 1): 7}, ("t", 0)), {}, {}, "its topic has 2 partitions"),
@@ -39,10 +39,13 @@ def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
     ],
 )
 def test_the_job_refuses_a_truncate_with_unknown_rows(
-    counted: DecodeCounts, met: SourceTableNames, counts_by_topic: dict[str, int], problem: str
+    decode_counts: DecodeCounts,
+    met: SourceTableNames,
+    counts_by_topic: dict[str, int],
+    problem: str,
 ) -> None:
     with pytest.raises(WrongSourceError, match=problem):
-        first_counting_offsets(counted, met, counts_by_topic)
+        first_counting_offsets(decode_counts, met, counts_by_topic)
 
 
 def test_a_source_of_files_has_no_partitions() -> None:

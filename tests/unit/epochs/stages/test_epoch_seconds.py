@@ -45,14 +45,14 @@ def test_a_task_measures_reading_apart_from_decoding() -> None:
             yield batch_of([a_message(offset), a_message(offset + 1)])
         clock.sleep(5)  # the end of the ranges may lie behind messages that do not come
 
-    counted = []
+    task_counts = []
     for block in route_in_task(
         batches(), EpochPlan(table_plans={0: slow}, settings=plan.settings), clock
     ):
         clock.sleep(1000)  # the consumer's time counts neither as reading nor as decoding
         if block.kind == BlockKind.COUNTS:
-            counted.append(counts_of(block.data.to_pybytes()))
-    [counts] = counted
+            task_counts.append(counts_of(block.data.to_pybytes()))
+    [counts] = task_counts
     assert (counts.message_count, counts.read_s, counts.decode_s) == (4, 25, 4)
     assert (counts.slowest_task.read_s, counts.slowest_task.decode_s) == (25, 4)
     assert counts.slowest_task.total_s >= 1029

@@ -97,11 +97,11 @@ def test_a_table_that_the_job_lacks_is_new_and_some_of_its_messages_come() -> No
 
 def test_shards_go_into_one_table_that_is_there() -> None:
     assert split(change("orders"), change("orders", database="eu")) == {0: [0, 1]}
-    divided = split(
+    divided_indices = split(
         change("orders"), change("orders", database="eu"),
         rules=SyncRules(merge_shards=False), table_indices={"shop_orders": 0},
     )  # fmt: skip
-    assert divided == {0: [0], NEWCOMERS_INDEX: [1]}
+    assert divided_indices == {0: [0], NEWCOMERS_INDEX: [1]}
 
 
 def test_a_message_without_a_table_has_a_reason_and_stops_no_other() -> None:

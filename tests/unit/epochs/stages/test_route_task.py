@@ -69,9 +69,9 @@ def test_a_plan_of_many_tables_is_small() -> None:
     )
     data = pickle.dumps(many)
     assert len(data) < len(pickle.dumps(single)) + 999 * 60
-    shipped = pickle.loads(data)
-    assert shipped.table_plans.keys() == plans.keys()
-    assert shipped.table_plans[999].table == plans[999].table
+    shipped_plan = pickle.loads(data)
+    assert shipped_plan.table_plans.keys() == plans.keys()
+    assert shipped_plan.table_plans[999].table == plans[999].table
 
 
 def test_tables_of_one_file_system_count_their_requests_apart() -> None:
@@ -86,8 +86,8 @@ def test_tables_of_one_file_system_count_their_requests_apart() -> None:
         for index in range(2)
     }
     sent = EpochPlan(table_plans=tables, settings=EpochSettings(task_count=1))
-    shipped = pickle.loads(pickle.dumps(sent))
-    first, second = (shipped.table_plans[number].table for number in range(2))
+    shipped_plan = pickle.loads(pickle.dumps(sent))
+    first, second = (shipped_plan.table_plans[number].table for number in range(2))
     assert first.file_io == second.file_io
     first.add_store_requests({"get": 1})
     assert (first.store_requests(), second.store_requests()) == ({"get": 1}, {})
@@ -192,11 +192,11 @@ def test_small_blocks_are_gathered_and_large_ones_are_not() -> None:
         batch_of(a_message(offset, key=offset) for offset in range(start, start + 500))
         for start in starts
     ]
-    gathered = change_blocks(blocks_of(a_plan(), batches))
-    assert len(gathered) == 12, "3 partitions of 4 buckets, one block each"
-    cut = change_blocks(blocks_of(a_plan(block_bytes_max=1), batches))
-    assert len(cut) == 120, "one in each batch"
-    assert {block["first_offset"] for block in cut} == set(starts)
+    gathered_blocks = change_blocks(blocks_of(a_plan(), batches))
+    assert len(gathered_blocks) == 12, "3 partitions of 4 buckets, one block each"
+    cut_blocks = change_blocks(blocks_of(a_plan(block_bytes_max=1), batches))
+    assert len(cut_blocks) == 120, "one in each batch"
+    assert {block["first_offset"] for block in cut_blocks} == set(starts)
     schema = a_schema("k BIGINT, p STRING, wide STRING")
     large = [
         batch_of([("t", 0, offset, {"k": 1, "p": "a", "wide": "x" * 1_500_000})])
@@ -214,10 +214,10 @@ def test_messages_without_a_change_are_counted_and_bad_ones_kept() -> None:
         [{"topic": "u", "partition": 7, "offset": 40, "value": b"{", "key": b"\xff"}],
         schema=MESSAGE_SCHEMA,
     )
-    stamped = broken.set_column(
+    stamped_batch = broken.set_column(
         3, "timestamp", pa.array([1_700_000_000_123_456], pa.timestamp("us", "UTC"))
     )
-    blocks = blocks_of(a_plan(), [batch], [stamped])
+    blocks = blocks_of(a_plan(), [batch], [stamped_batch])
     counts = DecodeCounts()
     for block in blocks:
         if block["kind"] == BlockKind.COUNTS:
@@ -300,12 +300,14 @@ def test_without_buckets_each_kafka_partition_has_a_task_of_its_own() -> None:
         source = block["topic"], block["source_partition"], block["partition"]
         tasks[source].add(murmur_hash(struct.pack("<i", block["task"])) % 6)
     assert len(tasks) == 2 * 6 * 3
-    assert {len(counted) for counted in tasks.values()} == {1}
+    assert {len(task_indices) for task_indices in tasks.values()} == {1}
     for topic, day in itertools.product("tu", {source[2] for source in tasks}):
-        used = {task for source, [task] in tasks.items() if (source[0], source[2]) == (topic, day)}
-        assert used == set(range(6))
-    counted = Counter((row["k"], row["offset_"]) for row in changes_of(blocks, schema))
-    assert counted == {(offset, offset): 12 for offset in range(20)}
+        used_tasks = {
+            task for source, [task] in tasks.items() if (source[0], source[2]) == (topic, day)
+        }
+        assert used_tasks == set(range(6))
+    row_counts = Counter((row["k"], row["offset_"]) for row in changes_of(blocks, schema))
+    assert row_counts == {(offset, offset): 12 for offset in range(20)}
     rows = changes_of([block for block in changes if block["topic"] == "u"], schema)
     assert len(rows) == 120
 

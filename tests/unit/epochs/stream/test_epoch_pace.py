@@ -49,7 +49,7 @@ class EvenJob:
 
     pace: FreshPace
     clock: StandingClock
-    fixed: float
+    fixed_s: float
     share: float
     ages: list[tuple[float, float]] = field(default_factory=list)
     last: float | None = None
@@ -65,22 +65,22 @@ class EvenJob:
             look = self.clock.steady_seconds()
             self.pace.note_poll(look)
             self.pace.begin(epoch)
-            self.clock.sleep(self.fixed + self.share * (look - self.last))
+            self.clock.sleep(self.fixed_s + self.share * (look - self.last))
             self.pace.note_commit(epoch)
             self.ages.append((self.clock.steady_seconds() - self.last, look - self.last))
             self.last = look
 
 
 @pytest.mark.parametrize("freshness", [2.0, 20.0, 60.0, 600.0])
-@pytest.mark.parametrize(("fixed", "share"), [(0.02, 0.01), (0.3, 0.2), (0.9, 0.05), (0.05, 0.8)])
+@pytest.mark.parametrize(("fixed_s", "share"), [(0.02, 0.01), (0.3, 0.2), (0.9, 0.05), (0.05, 0.8)])
 def test_rows_stay_fresh_in_the_longest_epochs(
-    freshness: float, fixed: float, share: float
+    freshness: float, fixed_s: float, share: float
 ) -> None:
     clock = StandingClock()
-    job = EvenJob(FreshPace(freshness, clock), clock, fixed, share)
+    job = EvenJob(FreshPace(freshness, clock), clock, fixed_s, share)
     job.run(40)
     assert max(age for age, _ in job.ages) <= freshness + 0.01
-    assert job.ages[-1][1] == pytest.approx((freshness - fixed) / (1 + share), rel=0.02)
+    assert job.ages[-1][1] == pytest.approx((freshness - fixed_s) / (1 + share), rel=0.02)
 
 
 def test_a_slow_epoch_shortens_the_next_ones_until_it_is_forgotten() -> None:
@@ -88,10 +88,10 @@ def test_a_slow_epoch_shortens_the_next_ones_until_it_is_forgotten() -> None:
     job = EvenJob(FreshPace(60.0, clock), clock, 2.0, 0.0)
     job.run(20)
     assert job.ages[-1][1] == pytest.approx(58.0, rel=0.01)
-    job.fixed = 22.0
+    job.fixed_s = 22.0
     job.run(1)
     assert job.ages[-1][0] > 60, "one epoch is too late"
-    job.fixed = 2.0
+    job.fixed_s = 2.0
     job.run(16)
     assert {round(length) for _, length in job.ages[-15:]} == {38}
     job.run(16)

@@ -24,8 +24,8 @@ from stream_app.model.schema.data_type import parse_data_type
 moment = dt.datetime.fromisoformat
 
 
-def cast(stored: str, wanted: str, values: list[Any]) -> list[Any]:
-    old, new = parse_data_type(stored), parse_data_type(wanted)
+def cast(stored_type: str, wanted_type: str, values: list[Any]) -> list[Any]:
+    old, new = parse_data_type(stored_type), parse_data_type(wanted_type)
     array = pa.array([None, *values, None], arrow_type(old))
     # A slice, as a part of a batch is one.
     cells = read_as(array.slice(1, len(values)), old, new)
@@ -36,7 +36,7 @@ def cast(stored: str, wanted: str, values: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("stored", "wanted", "values", "expected"),
+    ("stored_type", "wanted_type", "values", "expected"),
     [
         ("DATE", "STRING", [dt.date(9999, 12, 31)], ["9999-12-31"]),
         # Paimon up to 1.4 gives the day after, later versions this one.
@@ -51,9 +51,9 @@ def cast(stored: str, wanted: str, values: list[Any]) -> list[Any]:
     ],
 )  # fmt: skip
 def test_a_cast_gives_a_value_of_the_wanted_type(
-    stored: str, wanted: str, values: list[Any], expected: list[Any]
+    stored_type: str, wanted_type: str, values: list[Any], expected: list[Any]
 ) -> None:
-    assert cast(stored, wanted, values) == expected
+    assert cast(stored_type, wanted_type, values) == expected
 
 
 def test_inside_a_value_comments_do_not_count_and_null_may_become_possible() -> None:
@@ -69,9 +69,10 @@ def test_inside_a_value_comments_do_not_count_and_null_may_become_possible() -> 
     assert can_be_read_as(old, new)
     assert not can_be_read_as(new, old)
 
-    renumbered = new.with_new_ids(count(7))  # fields of other ids are other fields, added since
-    assert can_be_read_as(old, renumbered)
-    cells = read_as(pa.array(values, arrow_type(old)), old, renumbered)
+    # Fields of other ids are other fields, added since.
+    renumbered_type = new.with_new_ids(count(7))
+    assert can_be_read_as(old, renumbered_type)
+    cells = read_as(pa.array(values, arrow_type(old)), old, renumbered_type)
     assert cells.to_pylist() == [[{"a": None, "m": None}, None], None, []]
 
 
@@ -84,9 +85,9 @@ def test_each_pair_keeps_nulls_and_takes_no_rows() -> None:
     pairs = [(a, b) for a in kinds for b in kinds if a != b]
     readable = [pair for pair in pairs if can_be_read_as(*map(parse_data_type, pair))]
     assert len(readable) > 100
-    for stored, wanted in readable:
-        assert cast(stored, wanted, []) == []
-        assert cast(stored, wanted, [None, None]) == [None, None]
+    for stored_type, wanted_type in readable:
+        assert cast(stored_type, wanted_type, []) == []
+        assert cast(stored_type, wanted_type, [None, None]) == [None, None]
 
 
 def test_doubles_are_written_so_that_they_come_back(seed: int) -> None:
@@ -104,15 +105,16 @@ def test_decimals_are_rounded_half_up_whatever_the_scale(seed: int) -> None:
     noise = random.Random(seed)
     for _ in range(60):
         old_scale, new_scale = noise.randrange(39), noise.randrange(39)
-        unscaled = [noise.randrange(-(10**38) + 1, 10**38) // 10 ** noise.randrange(38)
+        unscaled_values = [noise.randrange(-(10**38) + 1, 10**38) // 10 ** noise.randrange(38)
                     for _ in range(20)]  # fmt: skip
         with localcontext() as context:
             context.prec = 200
-            values = [Decimal(number).scaleb(-old_scale) for number in unscaled]
+            values = [Decimal(number).scaleb(-old_scale) for number in unscaled_values]
             quantum = Decimal(1).scaleb(-new_scale)
-            rounded = [value.quantize(quantum, ROUND_HALF_UP) for value in values]
+            rounded_values = [value.quantize(quantum, ROUND_HALF_UP) for value in values]
             expected = [
-                None if abs(number.scaleb(new_scale)) >= 10**38 else number for number in rounded
+                None if abs(number.scaleb(new_scale)) >= 10**38 else number
+                for number in rounded_values
             ]
         cells = cast(f"DECIMAL(38,{old_scale})", f"DECIMAL(38,{new_scale})", values)
         assert cells == expected
@@ -121,7 +123,7 @@ def test_decimals_are_rounded_half_up_whatever_the_scale(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "wanted", "value"),
+    ("stored_type", "wanted_type", "value"),
     [
         ("DOUBLE", "DECIMAL(5,2)", float("nan")),
         ("STRING", "INT", "x" * 500),
@@ -129,9 +131,11 @@ def test_decimals_are_rounded_half_up_whatever_the_scale(seed: int) -> None:
         ("STRING", "TIMESTAMP(9)", "0001-01-01"),
     ],
 )
-def test_values_without_a_counterpart_are_refused(stored: str, wanted: str, value: Any) -> None:
+def test_values_without_a_counterpart_are_refused(
+    stored_type: str, wanted_type: str, value: Any
+) -> None:
     with pytest.raises(CastError, match="is not a valid ") as raised:
-        cast(stored, wanted, [value])
+        cast(stored_type, wanted_type, [value])
     assert len(str(raised.value)) < 150
 
 

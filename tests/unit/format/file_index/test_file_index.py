@@ -101,15 +101,15 @@ def test_no_row_that_passes_is_excluded(kind: str, name: str, data: st.DataObjec
         assert kind == "bitmap", "a long text does not fit a block"
         return
     reader = FILE_INDEX_KINDS[kind].make_reader(body, data_type)
-    keys, wanted = exact_keys(column, data_type), exact_keys(literals, data_type)
+    keys, literal_keys = exact_keys(column, data_type), exact_keys(literals, data_type)
     for comparison in IndexComparison:
-        if comparison not in (IndexComparison.NULL, IndexComparison.NOT_NULL) and not wanted:
+        if comparison not in (IndexComparison.NULL, IndexComparison.NOT_NULL) and not literal_keys:
             continue
         rows = reader.rows(IndexTest(comparison, literals))
         expected = {
             row
             for row, (value, key) in enumerate(zip(values, keys, strict=True))
-            if passes(comparison, value, key, wanted)
+            if passes(comparison, value, key, literal_keys)
         }
         assert rows is None or expected <= set(rows)
         if rows is not None and kind != "bloom-filter" and name != "TIMESTAMP(9)":

@@ -164,8 +164,10 @@ def test_chosen_rows_are_those_of_a_whole_read(
     all_rows = pa.Table.from_batches([batch for _, batch in read(data, names, None)])
     chosen = read(data, names, choice)
     check_rows(chosen, all_rows)
-    filtered = [batch.filter(condition) for _, batch in chosen]
-    assert pa.Table.from_batches(filtered, all_rows.schema).equals(all_rows.filter(condition))
+    filtered_batches = [batch.filter(condition) for _, batch in chosen]
+    assert pa.Table.from_batches(filtered_batches, all_rows.schema).equals(
+        all_rows.filter(condition)
+    )
 
 
 @dataclass(frozen=True)
@@ -252,19 +254,19 @@ def test_a_flipped_bit_of_an_index_never_leaves_a_row_of_ascending_keys_out() ->
     condition = pc.field("k").isin(chosen_keys)
     choice = OnlyStatistics(choice_of(condition))
     expected = table.filter(condition).to_pylist()
-    refused = 0
+    refused_count = 0
     for position in range(start, end):
         for bit in (0, 4, 7):
-            damaged = bytearray(data)
-            damaged[position] ^= 1 << bit
+            damaged_bytes = bytearray(data)
+            damaged_bytes[position] ^= 1 << bit
             try:
-                batches = read(bytes(damaged), table.column_names, choice)
+                batches = read(bytes(damaged_bytes), table.column_names, choice)
             except CorruptFileError:
-                refused += 1
+                refused_count += 1
                 continue
             rows = pa.Table.from_batches([batch for _, batch in batches]).filter(condition)
             assert rows.to_pylist() == expected, (position - start, bit)
-    assert refused < (end - start) / 2, "most damage costs time alone"
+    assert refused_count < (end - start) / 2, "most damage costs time alone"
 
 
 TABLES = Path(__file__).resolve().parents[3] / "fixtures" / "java_tables" / "java.db"

@@ -107,8 +107,10 @@ def test_the_checksum_is_the_sum_of_md5_over_the_documented_texts(rows: list[Any
 def test_the_checksum_ignores_the_order_and_adds_up(
     rows: list[Any], rng: random.Random, cut: int
 ) -> None:
-    shuffled = rng.sample(rows, len(rows))
-    parts = [sum_of_rows(batch_of(part), PLACED) for part in (shuffled[:cut], shuffled[cut:])]
+    shuffled_rows = rng.sample(rows, len(rows))
+    parts = [
+        sum_of_rows(batch_of(part), PLACED) for part in (shuffled_rows[:cut], shuffled_rows[cut:])
+    ]
     assert sum(parts, NO_ROWS) == sum_of_rows(batch_of(rows), PLACED)
 
 
@@ -180,8 +182,8 @@ def test_the_text_of_an_array(kind: str, values: list[Any], text: str, shown: st
     data, offsets = row_texts(batch, columns)
     assert bytes(data).decode() == f"1=1;0={text};1=7;0={text};"
     assert readable_texts(bytes(data[offsets[1] : offsets[2]]), columns) == f"a = {shown}, b = 7"
-    sliced, _ = row_texts(batch.slice(2), columns)
-    assert bytes(sliced).decode() == f"0={text};"
+    sliced_data, _ = row_texts(batch.slice(2), columns)
+    assert bytes(sliced_data).decode() == f"0={text};"
 
 
 @pytest.mark.parametrize("at_once", [0, 1, 3, 499, 500, 20_000])

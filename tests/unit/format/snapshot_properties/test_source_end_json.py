@@ -16,10 +16,10 @@ def test_the_end_of_a_folder_has_no_offsets() -> None:
     assert offsets_of_topics('{"logOffset": 3}') == {}
 
 
-@pytest.mark.parametrize("damaged", ["{damaged", "", "[1]", "7"])
-def test_a_damaged_end_of_a_checkpoint_is_an_error(damaged: str) -> None:
+@pytest.mark.parametrize("damaged_text", ["{damaged", "", "[1]", "7"])
+def test_a_damaged_end_of_a_checkpoint_is_an_error(damaged_text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        offsets_of_topics(damaged)
+        offsets_of_topics(damaged_text)
 
 
 @pytest.mark.parametrize("text", [None, "", "a text of the Python API's caller", "[1]"])

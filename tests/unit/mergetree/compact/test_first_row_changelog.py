@@ -33,12 +33,12 @@ class KeyFiles:
 
     files: MemoryFiles
     layout: KeyValueLayout
-    opened: list[str]
+    opened_names: list[str]
 
     def read_with_positions(
         self, file: DataFileMeta
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
-        self.opened.append(file.file_name)
+        self.opened_names.append(file.file_name)
         for batch, places in self.files.read_with_positions(file):
             yield batch.select(list(self.layout.schema.names)), places
 
@@ -78,12 +78,12 @@ class Bucket:
         names = self.files.layout.key_names
         fields = [self.files.layout.schema.field(name) for name in names]
         layout = KeyValueLayout(pa.schema(fields), names)
-        opened: list[str] = []
-        compacted = CompactUnit(2, tuple(unit), "")
+        opened_names: list[str] = []
+        compact_unit = CompactUnit(2, tuple(unit), "")
         runs = Levels([*unit, *above], num_levels=6, key_of=self.files.key_of).level_sorted_runs()
-        looked_up = files_above(runs, compacted, self.files.key_of)
+        looked_up = files_above(runs, compact_unit, self.files.key_of)
         keys = HigherLevelLookup(
-            layout, KeyFiles(self.files, layout, opened), looked_up, self.files.key_of
+            layout, KeyFiles(self.files, layout, opened_names), looked_up, self.files.key_of
         )
         rewriter = ChangelogRewriter(
             CompactRewriter(self.files.layout, FirstRow(), self.files),
@@ -91,7 +91,7 @@ class Bucket:
             writes_changelog=False,
         )
         request = CompactRequest(
-            partition=b"", bucket=0, unit=compacted, drops_deletes=False, max_level=5,
+            partition=b"", bucket=0, unit=compact_unit, drops_deletes=False, max_level=5,
             files_above=looked_up,
         )  # fmt: skip
         change = CompactTask(request, rewriter, self.files.key_of, small).run()
@@ -100,7 +100,7 @@ class Bucket:
         assert len(rows_by_key) == len(rows)
         return (
             rows_by_key,
-            opened,
+            opened_names,
             {file.file_name for file in change.added_files} & {f.file_name for f in unit},
         )
 
@@ -139,10 +139,10 @@ def test_a_file_that_nothing_above_overlaps_is_lifted_without_a_look() -> None:
     bucket = Bucket.of("integers")
     above = [bucket.store("5-a", [1, 4], 5), bucket.store("5-b", [9, 12], 5)]
     alone, beside = bucket.store("0-a", [5, 7], 0), bucket.store("0-b", [9, 10], 0)
-    changes, opened, lifted = bucket.compact([alone, beside], above)
+    changes, opened_names, lifted_names = bucket.compact([alone, beside], above)
     assert changes == {5: 5, 7: 6, 10: 8}
-    assert opened == ["5-b"]
-    assert lifted == {"0-a"}
+    assert opened_names == ["5-b"]
+    assert lifted_names == {"0-a"}
 
 
 def test_files_of_which_every_key_is_above_leave_nothing() -> None:

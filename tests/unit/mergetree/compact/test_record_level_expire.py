@@ -34,17 +34,17 @@ def test_rows_before_the_bound_expire(kind: pa.DataType, per_second: int) -> Non
     seconds: list[Any] = [oldest, BOUND - 1, BOUND, BOUND + DAY]
     times = [second * per_second for second in seconds]
     batch = pa.record_batch({"t": pa.array([*times, None], pa.int64()).cast(kind)})
-    expired = RecordLevelExpire("t", BOUND).is_expired(batch)
-    assert expired.tolist() == [True, True, False, False, False]
+    is_expired = RecordLevelExpire("t", BOUND).is_expired(batch)
+    assert is_expired.tolist() == [True, True, False, False, False]
 
 
 def test_a_fraction_of_a_second_is_left_out() -> None:
     times = pa.array([BOUND * 1_000_000 - 1, BOUND * 1_000_000 + 999_999], pa.timestamp("us"))
-    expired = RecordLevelExpire("t", BOUND).is_expired(pa.record_batch({"t": times}))
-    assert expired.tolist() == [True, False]
+    is_expired = RecordLevelExpire("t", BOUND).is_expired(pa.record_batch({"t": times}))
+    assert is_expired.tolist() == [True, False]
 
 
 def test_a_time_before_1970_is_old() -> None:
     times = pa.array([-1_500, None], pa.timestamp("ms"))
-    expired = RecordLevelExpire("t", 0).is_expired(pa.record_batch({"t": times}))
-    assert expired.tolist() == [True, False]
+    is_expired = RecordLevelExpire("t", 0).is_expired(pa.record_batch({"t": times}))
+    assert is_expired.tolist() == [True, False]

@@ -94,7 +94,7 @@ class BucketModel:
             stop_trigger=trigger + 2,
         )
         self.executor = AtOnce(self.files, data.draw(st.sampled_from([0, 150, 10**6])))
-        self.arrived: list[Row] = []
+        self.arrived_rows: list[Row] = []
 
     def flush(self, rows: list[Row]) -> None:
         writer = MergeTreeWriter(
@@ -104,12 +104,12 @@ class BucketModel:
             ),
             merge_function=ENGINE,
             file_access=self.files,
-            next_sequence_number=len(self.arrived),
+            next_sequence_number=len(self.arrived_rows),
             writes_changelog=False,
         )
         for batch in batches_of(rows, self.shape, 10):
             writer.write(batch)
-        self.arrived += with_sequence_numbers(rows, len(self.arrived))
+        self.arrived_rows += with_sequence_numbers(rows, len(self.arrived_rows))
         for file in writer.prepare_commit().added_files:
             self.manager.add_new_file(file, None)
 
@@ -131,10 +131,10 @@ class BucketModel:
 
     def settle(self, *, lost: bool) -> None:
         """The finished compaction is committed, or dropped because of a conflict."""
-        finished = self.manager.finished_compaction()
-        if finished is None:
+        finished_compaction = self.manager.finished_compaction()
+        if finished_compaction is None:
             return
-        future = finished.future
+        future = finished_compaction.future
         if future.exception() is not None:
             self.manager.forget_begun_compaction()
         elif lost:
@@ -159,22 +159,24 @@ class BucketModel:
         return self.manager.levels.all_files()
 
     def check(self) -> None:
-        merged = merged_view(self.live(), self.files, ENGINE)
+        merged_rows = merged_view(self.live(), self.files, ENGINE)
         key = key_in(self.shape)
-        assert len({key(row) for row in merged}) == len(merged)
+        assert len({key(row) for row in merged_rows}) == len(merged_rows)
         expected = {
-            k: row for k, row in newest(self.arrived, self.shape).items() if not row[VALUE_KIND] & 1
+            k: row
+            for k, row in newest(self.arrived_rows, self.shape).items()
+            if not row[VALUE_KIND] & 1
         }
         if self.shape.layout.sequence_fields:
             # A dropped delete cannot hold against a late row with a smaller value (Paimon's too).
             expected = {k: row for k, row in expected.items() if k not in self.deleted_keys()}
-            merged = [row for row in merged if key(row) not in self.deleted_keys()]
-        assert {key(row): row for row in merged if not row[VALUE_KIND] & 1} == expected
+            merged_rows = [row for row in merged_rows if key(row) not in self.deleted_keys()]
+        assert {key(row): row for row in merged_rows if not row[VALUE_KIND] & 1} == expected
         self.check_levels()
 
     def deleted_keys(self) -> set[Any]:
         key = key_in(self.shape)
-        return {key(row) for row in self.arrived if row[VALUE_KIND] & 1}
+        return {key(row) for row in self.arrived_rows if row[VALUE_KIND] & 1}
 
     def check_levels(self) -> None:
         levels = self.manager.levels
@@ -251,6 +253,6 @@ def test_compaction_comes_to_rest_at_the_trigger(data: st.DataObject) -> None:
     assert all(file.level == bucket.num_levels - 1 for file in bucket.live())
     rows = bucket.files.rows_of(bucket.live())
     live_rows = [
-        row for row in newest(bucket.arrived, SHAPES[0]).values() if not row[VALUE_KIND] & 1
+        row for row in newest(bucket.arrived_rows, SHAPES[0]).values() if not row[VALUE_KIND] & 1
     ]
     assert sorted(map(repr, rows)) == sorted(map(repr, live_rows))

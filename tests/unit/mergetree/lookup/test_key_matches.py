@@ -47,13 +47,13 @@ def test_key_matches_equal_those_of_a_dictionary(
 ) -> None:
     universe = list(itertools.product(*(TYPES[kind] for kind in kinds)))
     place_sets = st.sets(st.sampled_from(range(len(universe))))
-    wanted, stored = (
+    wanted_keys, stored_keys = (
         sorted(universe[place] for place in data.draw(place_sets)) for _ in ("keys", "rows")
     )
-    keys, rows = a_batch(kinds, wanted), a_batch(kinds, stored)
+    keys, rows = a_batch(kinds, wanted_keys), a_batch(kinds, stored_keys)
     key_indices, row_indices = key_matches(keys, rows, keys.schema.names)
     matches = dict(zip(key_indices.tolist(), row_indices.tolist(), strict=True))
-    assert {wanted[key]: stored[row] for key, row in matches.items()} == {
-        key: key for key in wanted if key in set(stored)
+    assert {wanted_keys[key]: stored_keys[row] for key, row in matches.items()} == {
+        key: key for key in wanted_keys if key in set(stored_keys)
     }
     assert key_indices.tolist() == sorted(key_indices.tolist())

@@ -174,8 +174,8 @@ def held_content(kind: str, value: Value) -> Value:
 
 
 def test_each_function_is_compared() -> None:
-    compared = FOLDS.keys() | NESTED | {"primary-key"}
-    assert compared == AGGREGATES.keys() == AGGREGATE_FUNCTIONS.keys()
+    compared_names = FOLDS.keys() | NESTED | {"primary-key"}
+    assert compared_names == AGGREGATES.keys() == AGGREGATE_FUNCTIONS.keys()
 
 
 @pytest.mark.parametrize("longest", [3, 60])
@@ -186,7 +186,7 @@ def test_a_function_folds_as_step_by_step(
 ) -> None:
     rng = random.Random(f"{seed} {name}")
     kind, fold = FOLDS[name]
-    allowed = [
+    allowed_ops = [
         ChangeOp.ADD,
         ChangeOp.ADD,
         ChangeOp.ADD_OLDER,
@@ -194,12 +194,12 @@ def test_a_function_folds_as_step_by_step(
         ChangeOp.SKIP,
     ]
     if AGGREGATE_FUNCTIONS[name].accepts_retracts and fold.retract is not None:
-        allowed += [ChangeOp.RETRACT, ChangeOp.CLEAR]
+        allowed_ops += [ChangeOp.RETRACT, ChangeOp.CLEAR]
     for _ in range(40):
         lengths = [rng.randrange(1, longest + 1) for _ in range(rng.randrange(1, 8))]
         count = sum(lengths)
         values = [value_of(kind, rng) for _ in range(count)]
-        ops = [ChangeOp.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
+        ops = [ChangeOp.ADD if only_adds else rng.choice(allowed_ops) for _ in range(count)]
         rows = rng.sample(range(count), count)
         starts = np.cumsum([0, *lengths[:-1]])
         changes = SegmentChanges(

@@ -45,19 +45,19 @@ def test_a_function_folds_as_step_by_step(
     aggregate: ColumnAggregate, only_adds: bool, seed: int
 ) -> None:
     fold, rng = FOLDS[aggregate], random.Random(f"{seed} {aggregate}")
-    allowed = [
+    allowed_ops = [
         ChangeOp.ADD,
         ChangeOp.ADD,
         ChangeOp.ADD,
         ChangeOp.ADD_OLDER,
         ChangeOp.SKIP,
     ]
-    allowed += [ChangeOp.RETRACT, ChangeOp.RETRACT, ChangeOp.CLEAR] if fold.retract else []
+    allowed_ops += [ChangeOp.RETRACT, ChangeOp.RETRACT, ChangeOp.CLEAR] if fold.retract else []
     for _ in range(60):
         lengths = [rng.randrange(1, rng.choice([4, 25])) for _ in range(rng.randrange(1, 6))]
         count = sum(lengths)
         values = [value_of(fold.kind, rng) for _ in range(count)]
-        ops = [ChangeOp.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
+        ops = [ChangeOp.ADD if only_adds else rng.choice(allowed_ops) for _ in range(count)]
         starts = np.cumsum([0, *lengths[:-1]])
         if not only_adds:
             for start in starts:
@@ -130,7 +130,7 @@ def test_codes_are_equal_where_values_are(kind: pa.DataType, seed: int) -> None:
     for row, text in enumerate(texts):
         assert (codes == codes[row]).tolist() == [text == other for other in texts]
     order = rng.sample(range(len(values)), len(values))
-    shuffled = column.take(pa.array(order))
-    assert has_same_values(column, shuffled).tolist() == [
+    shuffled_column = column.take(pa.array(order))
+    assert has_same_values(column, shuffled_column).tolist() == [
         text == texts[row] for text, row in zip(texts, order, strict=True)
     ]

@@ -50,8 +50,10 @@ KEYS = st.integers(0, 3)
 class TableOfVersions:
     """The rows of one bucket, in memory."""
 
-    def __init__(self, untracked: frozenset[str] = frozenset()) -> None:
-        self.rule = replace(RULE, history_columns=replace(COLUMNS, untracked_columns=untracked))
+    def __init__(self, untracked_columns: frozenset[str] = frozenset()) -> None:
+        self.rule = replace(
+            RULE, history_columns=replace(COLUMNS, untracked_columns=untracked_columns)
+        )
         self.rows = pa.RecordBatch.from_pylist([], schema=SCHEMA)
         self.hidden = HiddenInMemory(SCHEMA, "since")
         self.number = 0
@@ -64,14 +66,14 @@ class TableOfVersions:
     def write(self, events: Sequence[Event]) -> int:
         """Write a batch; returns the number of written rows."""
         changes = pa.RecordBatch.from_pylist([self._row(event) for event in events], schema=SCHEMA)
-        drained = iter([sorted_window(changes, LAYOUT)])
-        windows = history_windows(drained, self.rule, self.find, self.hidden)
+        drained_windows = iter([sorted_window(changes, LAYOUT)])
+        windows = history_windows(drained_windows, self.rule, self.find, self.hidden)
         written = pa.concat_batches([window.window.batch for window in windows])
         rows = pa.concat_batches([self.rows, written])
         order, last = merge_order(rows, LAYOUT)
         newest = order[last]
-        deleted = rows.column(VALUE_KIND).to_numpy()[newest] == int(RowKind.DELETE)
-        self.rows = rows_at(rows, newest[~deleted])
+        is_deleted = rows.column(VALUE_KIND).to_numpy()[newest] == int(RowKind.DELETE)
+        self.rows = rows_at(rows, newest[~is_deleted])
         return int(written.num_rows)
 
     def versions(self) -> list[Version]:
@@ -129,13 +131,14 @@ def test_changes_in_order_give_the_versions_of_auto_cdc_whatever_is_dropped(
     steps: list[tuple[int, int, str | None]],
     cuts: list[int],
     drops: list[bool],
-    untracked: frozenset[str],
+    untracked_columns: frozenset[str],
 ) -> None:
     moment, events = 0, []
     for step, key, value in steps:
         moment += step  # 0: at the same moment as the change before
         events.append(Event(key, moment, value))
-    table = TableOfVersions(untracked)  # with an untracked column, all hidden changes are read
+    # With an untracked column, all hidden changes are read.
+    table = TableOfVersions(untracked_columns)
     all_drops = itertools.chain(drops, itertools.repeat(False))
     for batch, is_dropped in zip(batches_of(events, cuts), all_drops, strict=False):
         table.write(batch)

@@ -39,7 +39,7 @@ def writer_of(
     shape: Shape, files: MemoryFiles, *, bytes_max: int, changelog: bool = False, **options: Any
 ) -> MergeTreeWriter:
     engine = Deduplicate()
-    ignored = options.pop("ignored_kinds", frozenset())
+    ignored_kinds = options.pop("ignored_kinds", frozenset())
     return MergeTreeWriter(
         layout=shape.layout,
         buffer=SortBufferWriteBuffer(
@@ -52,7 +52,7 @@ def writer_of(
         file_access=files,
         next_sequence_number=100,
         writes_changelog=changelog,
-        ignored_kinds=ignored,
+        ignored_kinds=ignored_kinds,
     )
 
 
@@ -79,15 +79,17 @@ def test_what_is_written_is_what_a_dict_holds(shape: Shape, data: st.DataObject)
             writer.write(batch)
         result = writer.prepare_commit()
         assert list(Path(folder).iterdir()) == [], "no spill file stays"
-    arrived = with_sequence_numbers(rows, 100)
+    arrived_rows = with_sequence_numbers(rows, 100)
     assert writer.next_sequence_number == 100 + len(rows)
-    merged = merged_view(result.added_files, files, Deduplicate())
-    expected = newest(arrived, shape)
-    assert {key_in(shape)(row): row for row in merged} == expected
-    assert len(merged) == len(expected)
+    merged_rows = merged_view(result.added_files, files, Deduplicate())
+    expected = newest(arrived_rows, shape)
+    assert {key_in(shape)(row): row for row in merged_rows} == expected
+    assert len(merged_rows) == len(expected)
     assert {file.level for file in result.added_files} <= {0}
-    logged = files.rows_of(result.changelog_files)
-    assert by_key(logged, shape) == (in_order_of_age(arrived, shape) if changelog else {})
+    changelog_rows = files.rows_of(result.changelog_files)
+    assert by_key(changelog_rows, shape) == (
+        in_order_of_age(arrived_rows, shape) if changelog else {}
+    )
 
 
 def by_key(rows: list[dict[str, Any]], shape: Shape) -> dict[Any, list[dict[str, Any]]]:
@@ -119,13 +121,13 @@ class AnyOrder(list[dict[str, Any]]):
 @settings(max_examples=30, deadline=None)
 def test_ignored_kinds_take_no_sequence_number(rows: list[dict[str, Any]]) -> None:
     files = INT.files()
-    ignored = frozenset({RowKind.DELETE, RowKind.UPDATE_BEFORE})
-    writer = writer_of(INT, files, bytes_max=1_000, ignored_kinds=ignored)
+    ignored_kinds = frozenset({RowKind.DELETE, RowKind.UPDATE_BEFORE})
+    writer = writer_of(INT, files, bytes_max=1_000, ignored_kinds=ignored_kinds)
     for batch in batches_of(rows, INT, 7):
         writer.write(batch)
     numbered_rows = with_sequence_numbers([row for row in rows if row[VALUE_KIND] in (0, 2)], 100)
-    merged = merged_view(writer.prepare_commit().added_files, files, Deduplicate())
-    assert {key_in(INT)(row): row for row in merged} == newest(numbered_rows, INT)
+    merged_rows = merged_view(writer.prepare_commit().added_files, files, Deduplicate())
+    assert {key_in(INT)(row): row for row in merged_rows} == newest(numbered_rows, INT)
 
 
 def some_rows(count: int, text: str = "v") -> Iterator[pa.RecordBatch]:
@@ -182,11 +184,11 @@ def test_a_spill_limit_that_is_reached_makes_a_further_file() -> None:
     writer = writer_of(INT, files, bytes_max=1_000_000, spilled_bytes_max=1_600_000)
     random = Random(7)
     rows = [{VALUE_KIND: 0, "k": n, "v": random.randbytes(200).hex()} for n in range(6_000)]
-    spilled = []
+    spilled_sizes = []
     for batch in batches_of(rows, INT, 50):
         writer.write(batch)
-        spilled.append(writer.buffer.spilled_size)
-    assert 800_000 < max(spilled) <= 1_600_000
+        spilled_sizes.append(writer.buffer.spilled_size)
+    assert 800_000 < max(spilled_sizes) <= 1_600_000
     written = writer.prepare_commit().added_files
     assert len(written) > 1
     assert sum(file.row_count for file in written) == 6_000

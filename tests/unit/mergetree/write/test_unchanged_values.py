@@ -36,13 +36,13 @@ class Table:
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], new_files: Sequence[DataFileMeta]
     ) -> RowsOfKeys:
-        wanted = keys.column("k").to_pylist()
-        self.lookups.append((wanted, sorted(columns)))
+        wanted_keys = keys.column("k").to_pylist()
+        self.lookups.append((wanted_keys, sorted(columns)))
         every = dict(self.rows)
         for row in self.files.rows_of(new_files):
             every[row["k"]] = row
-        stored = {index: every[k] for index, k in enumerate(wanted) if k in every}
-        alive = {index: row for index, row in stored.items() if not row.get(VALUE_KIND, 0) & 1}
+        stored_rows = {index: every[k] for index, k in enumerate(wanted_keys) if k in every}
+        alive = {index: row for index, row in stored_rows.items() if not row.get(VALUE_KIND, 0) & 1}
         names = ["k", *columns]
         schema = pa.schema([LAYOUT.schema.field(name) for name in names])
         rows = [{name: row[name] for name in names} for row in alive.values()]
@@ -52,20 +52,20 @@ class Table:
 def batch_of(rows: Sequence[Row], first: int = 0) -> pa.RecordBatch:
     """Rows as the decoder gives them; the message of a row is its number."""
     columns: dict[str, list[Any]] = {VALUE_KIND: [], "k": [], "a": [], "b": []}
-    unchanged: list[str | None] = []
+    unchanged_names: list[str | None] = []
     for kind, k, a, b in rows:
         columns[VALUE_KIND].append(int(KINDS[kind]))
         columns["k"].append(k)
         for name, value in (("a", a), ("b", b)):
             columns[name].append(None if value == LEFT_OUT else value)
         names = [name for name, value in (("a", a), ("b", b)) if value == LEFT_OUT]
-        unchanged.append(NAME_SEPARATOR.join(names) or None)
+        unchanged_names.append(NAME_SEPARATOR.join(names) or None)
     schema = pa.schema([LAYOUT.schema.field(name) for name in columns])
     batch = pa.RecordBatch.from_pydict(columns, schema)
-    if not any(unchanged):
+    if not any(unchanged_names):
         return batch
-    messages = [None if name is None else first + row for row, name in enumerate(unchanged)]
-    batch = batch.append_column(UNCHANGED, pa.array(unchanged, pa.string()))
+    messages = [None if name is None else first + row for row, name in enumerate(unchanged_names)]
+    batch = batch.append_column(UNCHANGED, pa.array(unchanged_names, pa.string()))
     return batch.append_column(MESSAGE_COLUMN, pa.array(messages, pa.int64()))
 
 
@@ -98,12 +98,12 @@ def written_rows(
         f"{RowKind(row[VALUE_KIND]).short} {row['k']} {row['a']} {row['b']}"
         for row in sorted(shown, key=lambda row: row["_SEQUENCE_NUMBER"])
     ]
-    refused = [
+    refusal_texts = [
         f"{row[MESSAGE_COLUMN]}: {row['reason']}"
         for part in result.refused_batches
         for row in part.to_pylist()
     ]
-    return texts, refused, table
+    return texts, refusal_texts, table
 
 
 def a_row(k: int, a: str | None, b: str | None) -> dict[str, Any]:
@@ -111,38 +111,38 @@ def a_row(k: int, a: str | None, b: str | None) -> dict[str, Any]:
 
 
 def test_a_value_comes_from_the_table() -> None:
-    rows, refused, table = written_rows({7: a_row(7, "old", "x")}, [("+U", 7, ".", "new")])
+    rows, refusal_texts, table = written_rows({7: a_row(7, "old", "x")}, [("+U", 7, ".", "new")])
     assert rows == ["+U 7 old new"]
-    assert refused == []
+    assert refusal_texts == []
     assert table.lookups == [([7], ["a"])]
 
 
 def test_a_value_of_the_same_epoch_is_newer_than_the_table() -> None:
-    rows, refused, table = written_rows(
+    rows, refusal_texts, table = written_rows(
         {7: a_row(7, "old", "x")}, [("+U", 7, "newer", "1"), ("+U", 7, ".", "2")]
     )
     assert rows == ["+U 7 newer 2"]
-    assert not refused
+    assert not refusal_texts
     assert table.lookups == []
 
 
 def test_chains_are_followed_to_the_value_of_each_column() -> None:
-    rows, refused, _ = written_rows(
+    rows, refusal_texts, _ = written_rows(
         {7: a_row(7, "A", "B")},
         [("+U", 7, ".", "."), ("+U", 7, ".", "b1"), ("+U", 7, "a2", "."), ("+U", 7, ".", ".")],
         changelog=True,
     )
     assert rows == ["+U 7 A B", "+U 7 A b1", "+U 7 a2 b1", "+U 7 a2 b1"]
-    assert not refused
+    assert not refusal_texts
 
 
 def test_blocks_of_whole_rows_before_and_behind() -> None:
     """The buffer widens when the first row comes that leaves a value out."""
-    rows, refused, _ = written_rows(
+    rows, refusal_texts, _ = written_rows(
         {}, [("+I", 1, "a", "b"), ("+I", 2, "c", "d")], [("+U", 1, ".", "e")], [("+U", 2, "f", "g")]
     )
     assert rows == ["+U 1 a e", "+U 2 f g"]
-    assert not refused
+    assert not refusal_texts
 
 
 def test_only_the_keys_and_columns_that_are_needed_are_asked() -> None:
@@ -168,13 +168,13 @@ def test_only_the_keys_and_columns_that_are_needed_are_asked() -> None:
 def test_the_writer_refuses_an_unchanged_value_without_an_older_row(
     table: dict[int, dict[str, Any]], changes: list[Row], reason: str
 ) -> None:
-    rows, refused, _ = written_rows(table, changes)
-    assert refused == [reason]
+    rows, refusal_texts, _ = written_rows(table, changes)
+    assert refusal_texts == [reason]
     assert rows == [f"-D {row[1]} None None" for row in changes if row[0] == "-D"]
 
 
 def test_a_refused_row_leaves_its_neighbours_and_the_rows_behind_it() -> None:
-    rows, refused, _ = written_rows(
+    rows, refusal_texts, _ = written_rows(
         {1: a_row(1, "A", "B")},
         [("+U", 1, ".", "x"), ("+U", 2, ".", "y"), ("+U", 3, "c", "z"), ("+U", 2, "d", "."),
          ("+U", 2, ".", "w")],
@@ -182,18 +182,18 @@ def test_a_refused_row_leaves_its_neighbours_and_the_rows_behind_it() -> None:
     )  # fmt: skip
     # The second change of key 2 has b of the refused one, which the source had sent.
     assert rows == ["+U 1 A x", "+U 3 c z", "+U 2 d y", "+U 2 d w"]
-    assert [text.split(":")[0] for text in refused] == ["1"]
+    assert [text.split(":")[0] for text in refusal_texts] == ["1"]
 
 
 @pytest.mark.slow
 def test_large_values_are_restored_some_at_a_time() -> None:
     """Small rows get large values; the first part shows how many rows fit into the next one."""
     old = {k: a_row(k, str(k) * (50_000 // len(str(k))), "b") for k in range(1, 5001, 7)}
-    rows, refused, table = written_rows(
+    rows, refusal_texts, table = written_rows(
         old, [("+U", k, LEFT_OUT, "new") for k in old] * 2 + [("+U", 0, "whole", "row")]
     )
     assert len(rows) == len(old) + 1
-    assert not refused
+    assert not refusal_texts
     counts = [len(keys) for keys, _ in table.lookups]
     assert sum(counts) == len(old)
     assert max(counts[1:]) * 50_000 < 2 * PART_SIZE
@@ -209,30 +209,30 @@ def test_a_full_buffer_restores_the_same_values(
     """Random changes in blocks, with a buffer that is full all the time, beside a model."""
     random = np.random.default_rng(seed)
     current = {k: a_row(k, f"A{k}", f"B{k}") for k in range(0, 40, 2)}
-    table, expected, batches, refusals = dict(current), [], [], 0
+    table, expected, batches, refusal_count = dict(current), [], [], 0
     for number in range(60):
         rows: list[Row] = []
         for place in range(int(random.integers(1, 30))):
             k, text = int(random.integers(40)), f"{number}-{place}-{'x' * 40}"
-            stored = current.get(k)
-            if random.random() < 0.1 and stored is not None:
+            stored_row = current.get(k)
+            if random.random() < 0.1 and stored_row is not None:
                 rows.append(("-D", k, None, None))
                 expected.append(f"-D {k} None None")
                 del current[k]
                 continue
             a = LEFT_OUT if number > 5 and random.random() < 0.5 else f"a{text}"
             rows.append(("+U", k, a, f"b{text}"))
-            if a == LEFT_OUT and stored is None:
-                refusals += 1
+            if a == LEFT_OUT and stored_row is None:
+                refusal_count += 1
                 continue
-            value = stored["a"] if a == LEFT_OUT and stored is not None else a
+            value = stored_row["a"] if a == LEFT_OUT and stored_row is not None else a
             current[k] = a_row(k, value, f"b{text}")
             expected.append(f"+U {k} {value} b{text}")
         batches.append(rows)
-    shown, refused, _ = written_rows(
+    shown, refusal_texts, _ = written_rows(
         table, *batches, changelog=changelog, bytes_max=20_000, may_spill=may_spill
     )
-    assert len(refused) == refusals
+    assert len(refusal_texts) == refusal_count
     if changelog:
         assert shown == expected
         return

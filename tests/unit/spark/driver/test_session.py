@@ -19,7 +19,7 @@ def test_a_local_driver_stays_on_loopback() -> None:
 
 
 @pytest.mark.parametrize(
-    ("configured", "master"),
+    ("configured_master", "master"),
     [
         ("local", "local[1,4]"),
         ("local[2]", "local[2,4]"),
@@ -28,9 +28,11 @@ def test_a_local_driver_stays_on_loopback() -> None:
         ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
     ],
 )
-def test_a_local_task_is_tried_as_often_as_one_on_a_cluster(configured: str, master: str) -> None:
-    assert launch_settings({"spark.master": configured})["spark.master"] == master
-    tries = {"spark.master": configured, "spark.task.maxFailures": "7"}
+def test_a_local_task_is_tried_as_often_as_one_on_a_cluster(
+    configured_master: str, master: str
+) -> None:
+    assert launch_settings({"spark.master": configured_master})["spark.master"] == master
+    tries = {"spark.master": configured_master, "spark.task.maxFailures": "7"}
     assert launch_settings(tries)["spark.master"] == master.replace(",4]", ",7]")
 
 

@@ -13,9 +13,9 @@ from stream_app.spark.driver.supported_versions import SUPPORTED_VERSIONS, check
 from tests.support.jobs.ingest_process import ROOT
 
 
-@pytest.mark.parametrize("tried", ["4.0.0", "4.1.3", "4.2.1", "4.3.0", "4.3.7.dev0"])
-def test_a_patch_release_is_as_its_minor_version(tried: str) -> None:
-    check_spark(tried)
+@pytest.mark.parametrize("version", ["4.0.0", "4.1.3", "4.2.1", "4.3.0", "4.3.7.dev0"])
+def test_a_patch_release_is_as_its_minor_version(version: str) -> None:
+    check_spark(version)
 
 
 @pytest.mark.parametrize("other", ["3.5.8", "4.4.0", "5.0.0", "4.30.0"])

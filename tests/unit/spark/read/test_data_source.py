@@ -119,8 +119,8 @@ def test_system_tables(table: SmallTable) -> None:
         shown = a_source(f"{table.path}${name}").schema()
         assert read(a_reader(f"{table.path}${name}")) is not None
         assert shown.names == a_reader(f"{table.path}${name}").columns, name
-    listed = read(a_reader(f"{table.path}$binlog"))
-    assert values(listed, "rowkind", "k") == [("+I", [3]), ("+U", [1]), ("-D", [2])]
+    binlog_rows = read(a_reader(f"{table.path}$binlog"))
+    assert values(binlog_rows, "rowkind", "k") == [("+I", [3]), ("+U", [1]), ("-D", [2])]
     assert read(a_reader(f"{table.path}$ro")) == []
 
 
@@ -152,15 +152,15 @@ def test_filters_leave_partitions_and_files_unread(table: SmallTable) -> None:
 
 @filters
 def test_system_tables_leave_filters_to_spark(table: SmallTable) -> None:
-    pushed = datasource.EqualTo(("k",), 1)
-    assert a_reader(f"{table.path}$snapshots").pushFilters([pushed]) == [pushed]
+    pushed_filter = datasource.EqualTo(("k",), 1)
+    assert a_reader(f"{table.path}$snapshots").pushFilters([pushed_filter]) == [pushed_filter]
 
 
 @filters
 def test_spark_takes_the_reader_also_when_it_hands_no_filters_down(table: SmallTable) -> None:
     """Spark would refuse a reader that overrides the method, so that no filter gets lost."""
-    inherited = datasource.DataSourceReader.pushFilters
-    assert a_reader(table.path).pushFilters.__func__ is inherited
+    inherited_method = datasource.DataSourceReader.pushFilters
+    assert a_reader(table.path).pushFilters.__func__ is inherited_method
 
 
 def test_where_spark_knows_no_filters_all_rows_are_read(

@@ -44,26 +44,26 @@ def rank(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
-def holds(pushed: Any, row: dict[str, Any]) -> bool | None:
+def holds(pushed_filter: Any, row: dict[str, Any]) -> bool | None:
     """Return SQL's value of a filter for a row: true, false, or null."""
-    name = type(pushed).__name__
+    name = type(pushed_filter).__name__
     if name == "Not":
-        inner = holds(pushed.child, row)
+        inner = holds(pushed_filter.child, row)
         return None if inner is None else not inner
-    value = row[pushed.attribute[0]]
+    value = row[pushed_filter.attribute[0]]
     if name == "IsNull":
         return value is None
     if name == "IsNotNull":
         return value is not None
-    if name == "EqualNullSafe" and (value is None or pushed.value is None):
-        return value is pushed.value
+    if name == "EqualNullSafe" and (value is None or pushed_filter.value is None):
+        return value is pushed_filter.value
     if value is None:
         return None
     if name == "In":
-        return rank(value) in map(rank, pushed.value)
+        return rank(value) in map(rank, pushed_filter.value)
     if name == "StringStartsWith":
-        return value.startswith(pushed.value)
-    return SIGNS[name](rank(value), rank(pushed.value))
+        return value.startswith(pushed_filter.value)
+    return SIGNS[name](rank(value), rank(pushed_filter.value))
 
 
 def a_filter(noise: random.Random, rows: list[dict[str, Any]]) -> Any:
@@ -100,11 +100,11 @@ def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
     # FLOAT has fewer digits than Python.
     rows = table.to_pylist()
     for _ in range(300):
-        pushed = a_filter(noise, rows)
-        conditions, remaining_filters = translate_filters([pushed], schema.fields)
-        assert (len(conditions), remaining_filters) == (1, []), pushed
+        pushed_filter = a_filter(noise, rows)
+        conditions, remaining_filters = translate_filters([pushed_filter], schema.fields)
+        assert (len(conditions), remaining_filters) == (1, []), pushed_filter
         passing = table.filter(to_expression(conditions[0])).column("row").to_pylist()
-        assert passing == [row["row"] for row in rows if holds(pushed, row)], pushed
+        assert passing == [row["row"] for row in rows if holds(pushed_filter, row)], pushed_filter
 
 
 NEW_YEAR = dt.datetime.fromisoformat("2026-01-01")
@@ -135,11 +135,11 @@ LEFT: dict[str, Any] = {
 @pytest.mark.parametrize("case", LEFT)
 def test_filters_that_we_cannot_translate_are_left_to_spark(case: str) -> None:
     name, path, value = LEFT[case]
-    pushed = getattr(datasource, name)(path, value)
+    pushed_filter = getattr(datasource, name)(path, value)
     columns = RowType((*COLUMNS.fields, *parse_columns("t9 TIMESTAMP(9)").fields))
-    assert translate_filters([pushed, datasource.Not(pushed)], columns) == (
+    assert translate_filters([pushed_filter, datasource.Not(pushed_filter)], columns) == (
         [],
-        [pushed, datasource.Not(pushed)],
+        [pushed_filter, datasource.Not(pushed_filter)],
     )
 
 

@@ -43,9 +43,9 @@ def test_the_file_is_the_one_on_the_page(small: SmallTable) -> None:
     assert file.pop("stream_app.digest")
     match = re.search(r"```json\n(.*?)```", SECTION, flags=re.DOTALL)
     assert match
-    documented = json.loads(match[1])
+    documented_statistics = json.loads(match[1])
     sizes = [path.stat().st_size for path in Path(small.path).glob("bucket-*/data-*")]
-    assert file == {**documented, "mergedRecordSize": sum(sizes)}
+    assert file == {**documented_statistics, "mergedRecordSize": sum(sizes)}
 
 
 def test_a_later_snapshot_names_the_same_file(small: SmallTable) -> None:

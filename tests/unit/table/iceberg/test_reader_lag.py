@@ -21,15 +21,15 @@ def test_a_table_that_commits_all_the_time_is_behind(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     catalog = tmp_path / "catalog.db"
-    created = small_table(
+    created_table = small_table(
         tmp_path / "warehouse" / "db.db" / "t",
         "k INT NOT NULL, v INT",
         ("k",),
         metadata__iceberg__storage="hadoop-catalog",
         metadata__iceberg__sql__uri=f"jdbc:sqlite:{catalog}",
     )
-    clock = StandingClock(created.table.clock.now_ms())
-    table = SmallTable(replace(created.table, clock=clock))
+    clock = StandingClock(created_table.table.clock.now_ms())
+    table = SmallTable(replace(created_table.table, clock=clock))
     catalog.mkdir()  # nobody can open it
     for value in range(4):
         table.commit(("+I", {"k": 1, "v": value}))

@@ -50,18 +50,18 @@ class Assigner:
         self.placement = KeyPlacement(table, rule, KeyIndexes.of_table(table, rule), 0)
 
     def take(self, *rows: tuple[int, int, int], kind: str = "+I") -> list[Placed]:
-        return [placed for row in rows for placed in self._take(row, kind)]
+        return [placed_row for row in rows for placed_row in self._take(row, kind)]
 
     def _take(self, row: tuple[int, int, int], kind: str) -> Sequence[Placed]:
         change = self.job.rows([(kind, dict(zip(("p", "id", "v"), row, strict=True)))])
         kinds, changes = ("+I", "-U", "+U", "-D"), []
         for partition, bucket, rows in self.placement.place(0, change):
             [values] = rows.to_pylist()
-            placed = (values["p"], values["id"], values["v"])
+            placed_values = (values["p"], values["id"], values["v"])
             assert deserialize_row(partition, self.job.table.schema.partition_type.types) == (
                 values["p"],
             )
-            changes.append((kinds[values["_VALUE_KIND"]], placed, bucket))
+            changes.append((kinds[values["_VALUE_KIND"]], placed_values, bucket))
         return sorted(changes, key=lambda row: row[0] != "-D")
 
     def buckets(self, *rows: tuple[int, int, int]) -> list[int]:
@@ -149,9 +149,9 @@ def test_a_row_that_leaves_a_value_out_cannot_move(tmp_path: Path) -> None:
         for row in part.to_pylist()
     }
     assert places == {(1, 1), (1, 2), (3, 2)}
-    [refused] = assigner.placement.refused_batches
-    assert refused.column(MESSAGE_COLUMN).to_pylist() == [{"offset": 1}]
-    [reason] = refused.column(REASON).to_pylist()
+    [refused_batch] = assigner.placement.refused_batches
+    assert refused_batch.column(MESSAGE_COLUMN).to_pylist() == [{"offset": 1}]
+    [reason] = refused_batch.column(REASON).to_pylist()
     assert "the row moves to another partition" in reason
 
 

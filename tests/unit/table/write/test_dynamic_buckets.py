@@ -37,12 +37,12 @@ def read(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
     return table.hash_index_files.read(entry)
 
 
-@pytest.mark.parametrize("mapped", [1, 1 << 30], ids=["mapped from disk", "in memory"])
-def test_each_hash_is_found_in_its_bucket(tmp_path: Path, seed: int, mapped: int) -> None:
+@pytest.mark.parametrize("mapped_bytes_max", [1, 1 << 30], ids=["mapped from disk", "in memory"])
+def test_each_hash_is_found_in_its_bucket(tmp_path: Path, seed: int, mapped_bytes_max: int) -> None:
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
     entries = files(table, noise, 500, 0, 1, 300)
     hashes = np.arange(-1010, 1500, dtype=np.int32)
-    buckets = known_buckets(table, entries, hashes, HashCache(mapped_bytes_max=mapped))
+    buckets = known_buckets(table, entries, hashes, HashCache(mapped_bytes_max=mapped_bytes_max))
     expected = np.full(len(hashes), -1)
     for bucket, entry in entries.items():
         expected[np.isin(hashes, read(table, entry))] = bucket
@@ -53,16 +53,16 @@ def test_each_hash_is_found_in_its_bucket(tmp_path: Path, seed: int, mapped: int
 def test_new_hashes_join_those_of_the_bucket(tmp_path: Path, seed: int) -> None:
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
     entry = files(table, noise, 400)[0]
-    stored = read(table, entry)
-    new = np.array([-5000, int(stored[7]), int(stored[7]) + 1, 2**31 - 1], np.int32)
+    stored_hashes = read(table, entry)
+    new = np.array([-5000, int(stored_hashes[7]), int(stored_hashes[7]) + 1, 2**31 - 1], np.int32)
     after = added_hashes(table, entry, new)
     assert after is not None
-    assert after.tolist() == sorted({*stored.tolist(), *new.tolist()})
-    assert added_hashes(table, entry, stored[5:9]) is None
-    assert added_hashes(table, None, stored[:0]) is None
-    first = added_hashes(table, None, stored[:3])
+    assert after.tolist() == sorted({*stored_hashes.tolist(), *new.tolist()})
+    assert added_hashes(table, entry, stored_hashes[5:9]) is None
+    assert added_hashes(table, None, stored_hashes[:0]) is None
+    first = added_hashes(table, None, stored_hashes[:3])
     assert first is not None
-    assert first.tolist() == stored[:3].tolist()
+    assert first.tolist() == stored_hashes[:3].tolist()
 
 
 def test_the_files_that_were_used_last_are_kept(tmp_path: Path, seed: int) -> None:
