@@ -305,9 +305,11 @@ def _copy_text(text: TextWords, flat: Words, targets: Int64s) -> None:
     counts = (lengths + 7) // WORD
     ends = np.cumsum(counts)
     # One entry per word: `within` counts 0, 1, 2 … within each row.
-    within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
-    source = np.repeat(text.starts[indices], counts) + within * WORD
-    remaining_byte_counts = np.minimum(np.repeat(lengths, counts) - within * WORD, WORD)
-    flat[np.repeat(targets[indices], counts) + within] = (
+    inner_positions = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(
+        ends - counts, counts
+    )
+    source = np.repeat(text.starts[indices], counts) + inner_positions * WORD
+    remaining_byte_counts = np.minimum(np.repeat(lengths, counts) - inner_positions * WORD, WORD)
+    flat[np.repeat(targets[indices], counts) + inner_positions] = (
         text.words_at[source] & _MASKS[remaining_byte_counts]
     )

@@ -88,12 +88,12 @@ def next_end(start_offsets: Offsets, newest_offsets: Offsets, messages_max: int 
         for topic, topic_offsets in newest_offsets.items()
         for partition_text, end in topic_offsets.items()
     }
-    total = sum(sizes.values())
-    if messages_max is None or total <= messages_max:
+    total_size = sum(sizes.values())
+    if messages_max is None or total_size <= messages_max:
         return newest_offsets
 
     def end_of(topic: str, partition_text: str, end: int) -> int:
-        share = messages_max * (sizes[topic, partition_text] / total)
+        share = messages_max * (sizes[topic, partition_text] / total_size)
         # Each partition gets at least one message, so that none starves.
         count = math.ceil(share) if share < 1 else math.floor(share)
         return min(end, _start(start_offsets, topic, partition_text) + count)

@@ -111,12 +111,14 @@ def cut_ranges(ranges: Sequence[OffsetRange], piece_count: int) -> list[OffsetRa
     Args:
         piece_count: the number of ranges at least, where they are large enough.
     """
-    total = sum(offset_range.size for offset_range in ranges)
-    if len(ranges) >= piece_count or not total:
+    total_count = sum(offset_range.size for offset_range in ranges)
+    if len(ranges) >= piece_count or not total_count:
         return list(ranges)
     pieces: list[OffsetRange] = []
     for offset_range in ranges:
-        parts = min(round(piece_count * offset_range.size / total), offset_range.size // PIECE_MIN)
+        parts = min(
+            round(piece_count * offset_range.size / total_count), offset_range.size // PIECE_MIN
+        )
         ends = [
             offset_range.start + offset_range.size * part // max(parts, 1)
             for part in range(max(parts, 1) + 1)

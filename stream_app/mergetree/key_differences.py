@@ -96,15 +96,22 @@ class Differences:
             has_update: whether the changelog includes the update of each key on both sides; None:
                 of all keys.
         """
-        older, newer = self.older_indices, self.newer_indices
+        older_indices, newer_indices = self.older_indices, self.newer_indices
         if has_update is not None:
-            older, newer = older[has_update], newer[has_update]
-        row_indices = np.concatenate((self.added_indices, self.removed_indices, older, newer))
-        sizes = [len(self.added_indices), len(self.removed_indices), len(older), len(newer)]
+            older_indices, newer_indices = older_indices[has_update], newer_indices[has_update]
+        row_indices = np.concatenate(
+            (self.added_indices, self.removed_indices, older_indices, newer_indices)
+        )
+        sizes = [
+            len(self.added_indices),
+            len(self.removed_indices),
+            len(older_indices),
+            len(newer_indices),
+        ]
         row_kinds = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
         kinds = np.repeat(np.array([int(kind) for kind in row_kinds], np.int8), sizes)
         # The two rows of a key are neighbours in `order`, so both get the index of the first.
-        first_indices = np.minimum(older, newer)
+        first_indices = np.minimum(older_indices, newer_indices)
         sort_keys = np.concatenate(
             (self.added_indices, self.removed_indices, first_indices, first_indices)
         )

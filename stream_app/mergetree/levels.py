@@ -83,8 +83,8 @@ class Levels:
     def level_sorted_runs(self) -> tuple[LevelSortedRun, ...]:
         """Return all runs, newest first: level 0 by age, then the levels upwards."""
         level0 = (LevelSortedRun(0, SortedRun((file,))) for file in self._level0)
-        upper = (LevelSortedRun(i + 1, run) for i, run in enumerate(self._upper) if run)
-        return (*level0, *upper)
+        upper_runs = (LevelSortedRun(i + 1, run) for i, run in enumerate(self._upper) if run)
+        return (*level0, *upper_runs)
 
     def all_files(self) -> tuple[DataFileMeta, ...]:
         """Return all live files of the bucket."""
@@ -106,15 +106,15 @@ class Levels:
         """
         removed_names = {(file.level, file.file_name) for file in removed_files}
         added_files = tuple(added_files)
-        upper = list(self._upper)
+        upper_runs = list(self._upper)
         levels = {level for level, _ in removed_names} | {file.level for file in added_files}
         for level in levels - {0}:
-            old_run = upper[level - 1]
+            old_run = upper_runs[level - 1]
             old_files = () if old_run is None else old_run.files
             files = [file for file in old_files if (level, file.file_name) not in removed_names]
             files += [file for file in added_files if file.level == level]
-            upper[level - 1] = packed_run(sorted_run(files, self.key_of)) if files else None
-        self._upper = upper
+            upper_runs[level - 1] = packed_run(sorted_run(files, self.key_of)) if files else None
+        self._upper = upper_runs
         for file in [file for file in self._level0 if (0, file.file_name) in removed_names]:
             self._level0.remove(file)
         for file in added_files:

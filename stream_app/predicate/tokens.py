@@ -60,8 +60,8 @@ class Token:
         """The keyword in upper case, or the sign; empty for other tokens."""
         if self.kind is TokenKind.SIGN:
             return self.text
-        upper = self.text.upper()
-        return upper if self.kind is TokenKind.WORD and upper in _KEYWORDS else ""
+        upper_text = self.text.upper()
+        return upper_text if self.kind is TokenKind.WORD and upper_text in _KEYWORDS else ""
 
     def __str__(self) -> str:
         return "the end" if self.kind is TokenKind.END else self.text

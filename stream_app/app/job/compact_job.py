@@ -141,7 +141,9 @@ class CompactionRun:
         seconds = clock.steady_seconds() - start_s
         coordinator = self.table_job.stream_commit.coordinator
         counts: dict[object, int] = dict(coordinator.back_pressure.sorted_run_counts())
-        self._print(self.summary.text(counts, coordinator.dropped_compactions.total, seconds))
+        self._print(
+            self.summary.text(counts, coordinator.dropped_compactions.dropped_count, seconds)
+        )
         self._check_none_stuck()
 
     def _print(self, text: str, console: Console | None = None) -> None:

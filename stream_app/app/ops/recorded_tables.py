@@ -99,7 +99,7 @@ def source_filter_of(job_tables: JobTables | None) -> SourceFilter:
     foreign_sources = frozenset(
         (topic, "") for topic in job_tables.source.topics if topic not in names_by_topic
     )
-    return SourceFilter(own_names=own_names, others=foreign_sources)
+    return SourceFilter(own_names=own_names, foreign_sources=foreign_sources)
 
 
 def recorded_splitter(

@@ -118,15 +118,15 @@ def topic_messages(
         unread_ranges = {
             (offset_range.topic, offset_range.partition): offset_range for offset_range in ranges
         }
-        total = remaining_count = sum(offset_range.size for offset_range in ranges)
+        message_count = remaining_count = sum(offset_range.size for offset_range in ranges)
         for batch in reader.read(ranges):
             offset_range = unread_ranges[_partition_of(batch)]
             yield batch
             next_offset = batch.column("offset")[-1].as_py() + 1
             remaining_count -= next_offset - offset_range.start
             unread_ranges[_partition_of(batch)] = replace(offset_range, start=next_offset)
-            progress("offsets", total - remaining_count, total)
-        progress("offsets", total, total)
+            progress("offsets", message_count - remaining_count, message_count)
+        progress("offsets", message_count, message_count)
 
 
 def _partition_of(batch: pa.RecordBatch) -> KafkaPartition:

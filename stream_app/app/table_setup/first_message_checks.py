@@ -92,7 +92,7 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
     """Yield a notice if the topics have messages of several source tables."""
     records = survey.tables()
     verdict = verdict_on({}, records)
-    if not verdict.others or traits.merges_shards:
+    if not verdict.foreign_sources or traits.merges_shards:
         return
     by_topic: dict[str, list[str]] = defaultdict(list)
     for topic, name in records:

@@ -79,7 +79,7 @@ class MetastoreClient:
     addresses: tuple[MetastoreAddress, ...]
     idle_max: int
     timeout_ms: int
-    _idle: deque[Any] = field(init=False, default_factory=deque, repr=False)
+    _idle_clients: deque[Any] = field(init=False, default_factory=deque, repr=False)
 
     @property
     def label(self) -> str:
@@ -95,7 +95,7 @@ class MetastoreClient:
         """
         struct = Struct(dict(enumerate(arguments, 1)))
         while True:
-            was_idle = bool(self._idle)
+            was_idle = bool(self._idle_clients)
             try:
                 with self._transport_errors(), self._connection() as protocol:
                     answer = _call(protocol, method.name, struct)
@@ -163,7 +163,7 @@ class MetastoreClient:
     @contextmanager
     def _connection(self) -> Iterator[Any]:
         try:
-            protocol = self._idle.pop()
+            protocol = self._idle_clients.pop()
         except IndexError:
             protocol = self._open()
         try:
@@ -171,8 +171,8 @@ class MetastoreClient:
         except BaseException:
             protocol.trans.close()
             raise
-        if len(self._idle) < self.idle_max:
-            self._idle.append(protocol)
+        if len(self._idle_clients) < self.idle_max:
+            self._idle_clients.append(protocol)
         else:
             protocol.trans.close()
 

@@ -43,7 +43,7 @@ class ConnectionPool:
 
     url: JdbcUrl
     idle_max: int
-    _idle: deque[Any] = field(init=False, default_factory=deque, repr=False)
+    _idle_connections: deque[Any] = field(init=False, default_factory=deque, repr=False)
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query, whose parameters are written ``?``.
@@ -97,15 +97,15 @@ class ConnectionPool:
         return self._run_with_retry(run)
 
     def _run_with_retry(self, run: Callable[[], _Result]) -> _Result:
-        if not self._idle:
+        if not self._idle_connections:
             return run()
         try:
             return run()
         except NoAccessError:
             raise
         except StorageError:
-            while self._idle:
-                self._idle.pop().close()
+            while self._idle_connections:
+                self._idle_connections.pop().close()
             return run()
 
     def _in_dialect(self, statement: str) -> str:
@@ -114,7 +114,7 @@ class ConnectionPool:
     @contextmanager
     def _connection(self) -> Iterator[Any]:
         try:
-            connection = self._idle.pop()
+            connection = self._idle_connections.pop()
         except IndexError:
             connection = self.url.driver.open(self.url.driver.load(), self.url)
         try:
@@ -122,8 +122,8 @@ class ConnectionPool:
         except BaseException:
             connection.close()
             raise
-        if len(self._idle) < self.idle_max:
-            self._idle.append(connection)
+        if len(self._idle_connections) < self.idle_max:
+            self._idle_connections.append(connection)
         else:
             connection.close()
 

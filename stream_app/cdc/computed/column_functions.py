@@ -310,8 +310,8 @@ def _check_argument_count(literals: tuple[str, ...], minimum: int, maximum: int)
         if maximum > minimum:
             count_text += f" or {_COUNT_WORDS[maximum]}"
         count = len(literals)
-        actual = _COUNT_WORDS[count] if count < len(_COUNT_WORDS) else str(count)
-        raise DefinitionError(f"takes {count_text} besides the column, has {actual}")
+        actual_text = _COUNT_WORDS[count] if count < len(_COUNT_WORDS) else str(count)
+        raise DefinitionError(f"takes {count_text} besides the column, has {actual_text}")
 
 
 def _whole_number(text: str, subject: str, minimum: int, maximum: int | None = None) -> int:

@@ -93,13 +93,13 @@ class Placeholder:
                 element_values = pa.array(elements, lists.type.value_type)
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 continue  # a form of arrays of another type
-            actual = lists.take(pa.array(indices)).flatten()
-            if pa.types.is_nested(actual.type):
+            actual_lists = lists.take(pa.array(indices)).flatten()
+            if pa.types.is_nested(actual_lists.type):
                 continue
             repeated_values = element_values.take(
                 pa.array(np.tile(np.arange(len(elements)), len(indices)))
             )
-            is_equal = bools_of(pc.equal(actual, repeated_values))
+            is_equal = bools_of(pc.equal(actual_lists, repeated_values))
             is_placeholder[indices] |= is_equal.reshape(len(indices), -1).all(axis=1)
         return is_placeholder
 

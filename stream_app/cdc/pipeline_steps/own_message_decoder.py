@@ -36,19 +36,19 @@ class SourceFilter:
 
     Attributes:
         own_names: the names of its source table; empty if unknown, or if records do not name it.
-        others: topics with names of source tables that the table does not accept; a name may be
-            empty.
+        foreign_sources: topics with names of source tables that the table does not accept; a name
+            may be empty.
         is_open: whether the job has yet to choose, by the source tables of its first messages.
     """
 
     own_names: frozenset[str] = frozenset()
-    others: frozenset[tuple[str, str]] = frozenset()
+    foreign_sources: frozenset[tuple[str, str]] = frozenset()
     is_open: bool = False
 
     def accepts(self, topic: str, name: str) -> bool:
         """Return whether the table accepts records of this topic and source table."""
         is_other = bool(self.own_names and name) and name not in self.own_names
-        return not is_other and (topic, name) not in self.others
+        return not is_other and (topic, name) not in self.foreign_sources
 
     def refusal(self, name: str) -> str:
         """Return the reason why the table does not accept a record."""
@@ -62,7 +62,7 @@ EVERY_SOURCE = SourceFilter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnMessageDecoder:
-    """A decoder of the messages that a table accepts; the others become bad records.
+    """A decoder of the messages that a table accepts; the foreign_sources become bad records.
 
     Attributes:
         find_origins: the reader of the source tables of the messages' format; see
@@ -151,7 +151,7 @@ class OwnMessageDecoder:
 
     def _foreign_names(self, messages: pa.RecordBatch) -> Mapping[int, str]:
         """Return messages that the table does not accept, and the names of their source tables."""
-        if not self.source_filter.own_names and not self.source_filter.others:
+        if not self.source_filter.own_names and not self.source_filter.foreign_sources:
             return {}
         topics = messages.column("topic").to_pylist()
         has_value = valid_of(messages.column("value"))

@@ -87,10 +87,10 @@ class _ProtobufLanguage:
             if (paths == paths[0]).all():
                 yield (schema_number, *_path(paths[0])), rows
                 continue
-            distinct, type_indices = np.unique(paths, axis=0, return_inverse=True)
+            distinct_paths, type_indices = np.unique(paths, axis=0, return_inverse=True)
             # The loop is over types.
             for type_index, type_rows in groups_by_value(type_indices.reshape(-1)):
-                yield (schema_number, *_path(distinct[type_index])), rows[type_rows]
+                yield (schema_number, *_path(distinct_paths[type_index])), rows[type_rows]
 
     def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRowSchema:
         """See `SchemaLanguage`; each message is a record, whatever the name."""

@@ -61,12 +61,12 @@ class SourceVerdict:
 
     Attributes:
         own_name: the source table whose records the job accepts; empty before one is known.
-        others: topics and names of the source tables whose records the job refuses.
+        foreign_sources: topics and names of the source tables whose records the job refuses.
         is_refused: whether the records of other source tables are too many for the job.
     """
 
     own_name: str = ""
-    others: frozenset[tuple[str, str]] = frozenset()
+    foreign_sources: frozenset[tuple[str, str]] = frozenset()
     is_refused: bool = False
 
 
@@ -91,18 +91,18 @@ def verdict_on(
     table_names = {name for topic, name in records if name and own_name == _nameless_table(topic)}
     if table_names or not own_name:
         own_name = max(table_names or counts, key=lambda name: (counts[name], name), default="")
-    others = {
+    foreign_sources = {
         (topic, name)
         for topic, name in records
         if _table_of(topic, name, source_tables[topic], {own_name: topic}) != own_name
     }
-    other_count = quarantined_count + sum(records[source] for source in others)
-    own_count = sum(records.values()) - sum(records[source] for source in others)
+    other_count = quarantined_count + sum(records[source] for source in foreign_sources)
+    own_count = sum(records.values()) - sum(records[source] for source in foreign_sources)
     others_max = max(OTHERS_MAX, OTHERS_SHARE_MAX * (other_count + own_count))
     is_unsure = not own_tables and other_count >= own_count
     return SourceVerdict(
         own_name=own_name,
-        others=frozenset(others),
+        foreign_sources=frozenset(foreign_sources),
         is_refused=other_count > others_max or (other_count > 0 and is_unsure),
     )
 
@@ -136,9 +136,11 @@ class SourceTableCheck:
         names = frozenset(
             name for table_names in source_tables.values() for name in table_names if name
         )
-        others = self.source_filter.others
+        foreign_sources = self.source_filter.foreign_sources
         self.source_filter = SourceFilter(
-            own_names=names, others=others, is_open=not names and not others
+            own_names=names,
+            foreign_sources=foreign_sources,
+            is_open=not names and not foreign_sources,
         )
         return self.source_filter
 
@@ -162,16 +164,16 @@ class SourceTableCheck:
         source_tables = self._state_file.state.source_tables_of()
         records = counts.record_counts
         verdict = verdict_on(source_tables, records, counts.other_record_count)
-        can_leave_out = any(source_filter.accepts(*source) for source in verdict.others)
-        if verdict.is_refused or (verdict.others and not can_leave_out):
+        can_leave_out = any(source_filter.accepts(*source) for source in verdict.foreign_sources)
+        if verdict.is_refused or (verdict.foreign_sources and not can_leave_out):
             raise self._several_tables_error(counts, source_tables)
-        if verdict.others:
+        if verdict.foreign_sources:
             own_names = frozenset(
                 {verdict.own_name} if verdict.own_name in {name for _, name in records} else ()
             )
             self.source_filter = SourceFilter(
                 own_names=self.source_filter.own_names | own_names,
-                others=self.source_filter.others | verdict.others,
+                foreign_sources=self.source_filter.foreign_sources | verdict.foreign_sources,
             )
             return False
         if counts.refusal is not None:  # of the job's own table

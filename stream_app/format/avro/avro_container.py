@@ -260,6 +260,6 @@ def _read_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
             raise ValueError("a block has bytes after its records")
         yield records
     # The digest is hexadecimal, because PyPaimon decodes all metadata as text.
-    actual = digest.hexdigest().encode()
-    if meta.get(_DIGEST, actual) != actual:
+    actual_digest = digest.hexdigest().encode()
+    if meta.get(_DIGEST, actual_digest) != actual_digest:
         raise ValueError("its content has changed since it was written: its digest differs")

@@ -86,11 +86,13 @@ def float_to_decimal(values: pa.Array, _: DataType, target_type: DataType) -> pa
     # A DOUBLE has 17 digits, so each of the two scales holds all digits of its numbers.
     is_large = magnitudes >= 1
     texts = doubles.cast(pa.string())
-    large = _decimals(texts, is_large & (magnitudes < _HUGE), scale=36)
-    small = _decimals(texts, ~is_large & (magnitudes >= _TINY), scale=75)
+    large_decimals = _decimals(texts, is_large & (magnitudes < _HUGE), scale=36)
+    small_decimals = _decimals(texts, ~is_large & (magnitudes >= _TINY), scale=75)
     zero = pa.scalar(Decimal(0), arrow_type(target_type))
     decimals = pc.if_else(
-        pa.array(is_large), fit_decimal(large, target_type), fit_decimal(small, target_type)
+        pa.array(is_large),
+        fit_decimal(large_decimals, target_type),
+        fit_decimal(small_decimals, target_type),
     )
     decimals = pc.if_else(pa.array(magnitudes < _TINY), zero, decimals)
     return pc.if_else(values.is_valid(), decimals, pa.scalar(None, decimals.type))

@@ -164,8 +164,8 @@ class DistinctValues:
         )  # fmt: skip
         encoded_keys = keys.dictionary_encode()
         codes[value_indices] = encoded_keys.indices.to_numpy(zero_copy_only=False)
-        distinct = encoded_keys.dictionary
-        return cls(codec, codes, distinct if codec.width is None else _numpy(distinct))
+        distinct_keys = encoded_keys.dictionary
+        return cls(codec, codes, distinct_keys if codec.width is None else _numpy(distinct_keys))
 
     def order(self) -> npt.NDArray[np.int64]:
         """Return the indices that sort the values: int64 [m]."""

@@ -260,9 +260,13 @@ def rows_with_keys(
         row_codes = pc.index_in(rows.column(name).take(pa.array(candidates)), values)
         may_match = _valid_mask(row_codes)
         pairs = prefixes[may_match] * len(values) + row_codes.drop_null().to_numpy()
-        distinct, key_numbers = np.unique(key_numbers * len(values) + codes, return_inverse=True)
-        nearest_indices = np.minimum(np.searchsorted(distinct, pairs), max(len(distinct) - 1, 0))
-        is_match = distinct[nearest_indices] == pairs
+        distinct_numbers, key_numbers = np.unique(
+            key_numbers * len(values) + codes, return_inverse=True
+        )
+        nearest_indices = np.minimum(
+            np.searchsorted(distinct_numbers, pairs), max(len(distinct_numbers) - 1, 0)
+        )
+        is_match = distinct_numbers[nearest_indices] == pairs
         candidates, prefixes = candidates[may_match][is_match], nearest_indices[is_match]
     key_of_number = np.empty(keys.num_rows, np.int64)
     key_of_number[key_numbers] = np.arange(keys.num_rows)

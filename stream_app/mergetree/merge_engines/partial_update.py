@@ -260,8 +260,8 @@ def _is_in_sequence(ranks: Int64s, parts: Int64s, is_counted: Bools) -> Bools:
     """
     width = int(ranks.max()) + 1 if len(ranks) else 1
     if int(parts[-1] if len(parts) else 0) * width >= 1 << 62:
-        distinct, ranks = np.unique(np.append(ranks, 0), return_inverse=True)
-        width, ranks = len(distinct), ranks.reshape(-1)[:-1]
+        distinct_ranks, ranks = np.unique(np.append(ranks, 0), return_inverse=True)
+        width, ranks = len(distinct_ranks), ranks.reshape(-1)[:-1]
     # The part is in the high bits, so the running maximum restarts with each part.
     part_ranks = parts * width + np.where(is_counted, ranks, 0)
     is_in_sequence: Bools = part_ranks == np.maximum.accumulate(part_ranks)

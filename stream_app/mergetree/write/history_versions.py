@@ -85,13 +85,13 @@ class HistoryRule:
     @property
     def tracked_names(self) -> list[str]:
         """The columns whose change begins a version."""
-        others = {
+        untracked_names = {
             SEQUENCE_NUMBER,
             VALUE_KIND,
             *self.history_columns.names,
             *self.history_columns.untracked_columns,
         }
-        return [name for name in self.layout.schema.names if name not in others]
+        return [name for name in self.layout.schema.names if name not in untracked_names]
 
 
 def history_windows(

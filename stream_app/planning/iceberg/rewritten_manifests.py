@@ -50,8 +50,8 @@ def manifests_to_merge(
         if manifest.length < limits.target_size * 2 // 3
         and manifest.live_file_count < full_entry_count // 2
     ]
-    total = sum(manifest.length for manifest in small_manifests)
-    is_due = len(small_manifests) >= limits.count_max or total >= limits.target_size
+    total_size = sum(manifest.length for manifest in small_manifests)
+    is_due = len(small_manifests) >= limits.count_max or total_size >= limits.target_size
     return small_manifests if is_due and len(small_manifests) >= limits.count_min else ()
 
 

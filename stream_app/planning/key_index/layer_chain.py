@@ -65,9 +65,9 @@ def lowest_merged_layer(row_counts: Sequence[int]) -> int:
     Args:
         row_counts: the number of rows of each layer, lowest first.
     """
-    lowest = len(row_counts) - 1
-    merged_row_count = max(row_counts[lowest], 1)
-    while lowest > 0 and row_counts[lowest - 1] < GROWTH * merged_row_count:
-        lowest -= 1
-        merged_row_count += row_counts[lowest]
-    return lowest
+    lowest_index = len(row_counts) - 1
+    merged_row_count = max(row_counts[lowest_index], 1)
+    while lowest_index > 0 and row_counts[lowest_index - 1] < GROWTH * merged_row_count:
+        lowest_index -= 1
+        merged_row_count += row_counts[lowest_index]
+    return lowest_index

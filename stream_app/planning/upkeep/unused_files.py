@@ -76,7 +76,7 @@ def tags_of_range(tagged_ids: Sequence[int], start: int, end: int) -> list[int]:
 
 def nearest_ids(expiring: int, remaining_ids: Iterable[int]) -> list[int]:
     """Return the next smaller and the next larger number, if they exist."""
-    ascending = sorted(remaining_ids)
-    earlier_ids = [snapshot_id for snapshot_id in ascending if snapshot_id < expiring]
-    later_ids = [snapshot_id for snapshot_id in ascending if snapshot_id > expiring]
+    ascending_ids = sorted(remaining_ids)
+    earlier_ids = [snapshot_id for snapshot_id in ascending_ids if snapshot_id < expiring]
+    later_ids = [snapshot_id for snapshot_id in ascending_ids if snapshot_id > expiring]
     return earlier_ids[-1:] + later_ids[:1]

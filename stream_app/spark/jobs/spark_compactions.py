@@ -72,10 +72,10 @@ def shared_count(sizes: Iterable[int]) -> int:
     Args:
         sizes: bytes that the queued compactions read, in the order of the queue; at least one.
     """
-    total = count = 0
+    total_size = count = 0
     for size in sizes:
-        total += size
-        if count and (total > SHARED_SIZE_MAX or count == SHARED_COMPACTIONS_MAX):
+        total_size += size
+        if count and (total_size > SHARED_SIZE_MAX or count == SHARED_COMPACTIONS_MAX):
             break
         count += 1
     return count

@@ -237,8 +237,10 @@ class FileMeasurement:
                 yield FindingKind.KEY_RANGE, f"{problem}, its manifest says another range", _RESTORE
         listed_range = file.min_sequence_number, file.max_sequence_number
         if self.sequence_range is not None and self.sequence_range != listed_range:
-            lowest, highest = self.sequence_range
-            problem = f"sequence numbers reach from {lowest} to {highest}, its manifest says "
+            min_number, max_number = self.sequence_range
+            problem = (
+                f"sequence numbers reach from {min_number} to {max_number}, its manifest says "
+            )
             yield (
                 FindingKind.SEQUENCE_NUMBERS,
                 f"{problem}{listed_range[0]} to {listed_range[1]}",

@@ -284,8 +284,8 @@ def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
 def _repeated_hash_findings(hashes: Mapping[int, Hashes], where: str) -> Iterator[Finding]:
     if not hashes:
         return
-    distinct, counts = np.unique(np.concatenate([*hashes.values()]), return_counts=True)
-    repeated_hashes = distinct[counts > 1]
+    distinct_hashes, counts = np.unique(np.concatenate([*hashes.values()]), return_counts=True)
+    repeated_hashes = distinct_hashes[counts > 1]
     if not len(repeated_hashes):
         return
     buckets = [

@@ -41,14 +41,14 @@ class CompactionFailures(Generic[Key]):
     """The failures by key, which is a bucket or another unit of compaction."""
 
     clock: Clock
-    total: int = 0
+    failed_count: int = 0
     _failures: dict[Key, _FailuresInARow] = field(init=False, default_factory=dict)
 
     def note(self, key: Key, where: str, error: BaseException) -> None:
         """Note that a compaction of this key failed."""
         failures = self._failures.setdefault(key, _FailuresInARow())
         failures.wait_s = min(LONGEST_RETRY_S, 2 * failures.wait_s)
-        self.total += 1
+        self.failed_count += 1
         failures.count += 1
         failures.retry_at_s = self.clock.steady_seconds() + failures.wait_s
         failures.last_error = error

@@ -21,17 +21,17 @@ class DroppedCompactionCounter:
     """A counter of dropped compactions.
 
     Attributes:
-        total: the number since the process began.
+        dropped_count: the number since the process began.
     """
 
-    total: int = 0
+    dropped_count: int = 0
     _in_a_row: Counter[BucketId] = field(init=False, default_factory=Counter)
     _newly_dropped: set[BucketId] = field(init=False, default_factory=set)
 
     def note(self, bucket_id: BucketId, where: str, reason: str) -> None:
         """Note that a compaction was dropped."""
         _LOG.warning("a compaction of %s is dropped: %s", where, reason)
-        self.total += 1
+        self.dropped_count += 1
         self._in_a_row[bucket_id] += 1
         self._newly_dropped.add(bucket_id)
 

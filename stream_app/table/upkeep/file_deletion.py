@@ -200,10 +200,10 @@ def protected_versions_of(
         return tuple(sorted(versions_below(table.file_io, root), key=_snapshot_id))
 
     other_roots = [root for root in roots if root != table.version_root]
-    others = map_in_threads(thread_count(table), read_versions, other_roots)
+    other_versions = map_in_threads(thread_count(table), read_versions, other_roots)
     tags = table.tags.tags() if names is None else table.tags.tags_named(names)
     snapshots_by_id = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags}
-    return ProtectedVersions(dict(sorted(snapshots_by_id.items())), tuple(others))
+    return ProtectedVersions(dict(sorted(snapshots_by_id.items())), tuple(other_versions))
 
 
 @dataclass(slots=True)

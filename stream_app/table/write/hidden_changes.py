@@ -154,8 +154,8 @@ class HiddenChangesOfBucket:
     def _newest_changes(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Return the newest change of each start, in order, without changes that are too old."""
         rows = pa.concat_batches(batches)
-        order, last = merge_order(rows, self.table.layout())
-        rows = rows_at(rows, order[last])
+        order, is_last = merge_order(rows, self.table.layout())
+        rows = rows_at(rows, order[is_last])
         starts = rows.column(self.history_columns.valid_from)
         oldest_start = self._oldest_start(pc.max(integer_view(starts)).as_py(), starts.type)
         return rows.filter(pc.greater_equal(integer_view(starts), oldest_start))

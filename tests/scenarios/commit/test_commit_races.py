@@ -140,7 +140,7 @@ def test_one_compaction_in_conflict_leaves_the_others(
     assert snapshot is not None
     assert snapshot.commit_kind is CommitKind.COMPACT
     assert "dropped, or has expired, with snapshot 3 (OVERWRITE) of user bob" in caplog.text
-    assert commit.coordinator.dropped_compactions.total == 1
+    assert commit.coordinator.dropped_compactions.dropped_count == 1
     kinds = [snapshot.commit_kind.value for snapshot in check_chain(table)]
     assert kinds == ["APPEND", "APPEND", "OVERWRITE", "COMPACT"]
     assert by_content(read_rows(table)) == by_content(

@@ -79,7 +79,7 @@ def test_a_lost_conflict_drops_the_compaction_and_asks_again(tmp_path: Path) -> 
     compactor = a_compactor(replace(writer.table, clock=clock), executor)
     snapshots = compactor.compact_fully()
     assert tries == [1, 1]
-    assert compactor.coordinator.dropped_compactions.total == 1
+    assert compactor.coordinator.dropped_compactions.dropped_count == 1
     assert len(snapshots) == 1
     assert set(compactor.coordinator.back_pressure.sorted_run_counts().values()) == {1}
     writer.write(rows(4))

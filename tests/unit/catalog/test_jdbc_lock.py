@@ -90,7 +90,7 @@ def test_connections_are_made_anew_elsewhere(pool: ConnectionPool) -> None:
     copied_pool = pickle.loads(pickle.dumps(pool))
     assert copied_pool.rows("SELECT 1") == [(1,)]
     # A connection that the database has closed meanwhile is not an error.
-    pool._idle[0].close()
+    pool._idle_connections[0].close()
     assert pool.rows("SELECT 1") == [(1,)]
-    pool._idle[0].close()
+    pool._idle_connections[0].close()
     assert pool.change("INSERT INTO paimon_distributed_locks VALUES ('x', 0, 0)") == 1

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         UsageError: the configuration is wrong.
     """
     config = load_config(args.conf, args.set, os.environ)
-    worst = Severity.OK
+    worst_severity = Severity.OK
     examination = Examination(
         config.job_tables, config.stream.quarantine, config.spark, SystemClock()
     )
@@ -47,5 +47,5 @@ def run(args: argparse.Namespace) -> int:
         for line in observation.lines():
             print(config.secrets.hide(line), flush=True)
         if observation.severity is Severity.PROBLEM:
-            worst = Severity.PROBLEM
-    return FAILED if worst is Severity.PROBLEM else 0
+            worst_severity = Severity.PROBLEM
+    return FAILED if worst_severity is Severity.PROBLEM else 0

@@ -164,9 +164,9 @@ class TableChanges:
         is_delete = retract_mask(row_differences.batch)[row_differences.order]
         becomes_delete = is_delete[row_differences.newer_indices]
         is_changed = ~row_differences.has_same_values() & ~becomes_delete
-        old = row_differences.older_indices[is_changed]
-        new = row_differences.newer_indices[is_changed]
-        update_keys = np.minimum(old, new)
+        older_indices = row_differences.older_indices[is_changed]
+        newer_indices = row_differences.newer_indices[is_changed]
+        update_keys = np.minimum(older_indices, newer_indices)
         inserted_indices = row_differences.added_indices[~is_delete[row_differences.added_indices]]
         deleted_indices = (
             row_differences.removed_indices
@@ -176,10 +176,10 @@ class TableChanges:
         deleted_indices = np.concatenate(
             (deleted_indices, row_differences.older_indices[becomes_delete])
         )
-        before_count = len(old) if self.table.options.writes_changelog else 0
+        before_count = len(older_indices) if self.table.options.writes_changelog else 0
         parts = [
-            (old[:before_count], RowKind.UPDATE_BEFORE, update_keys[:before_count]),
-            (new, RowKind.UPDATE_AFTER, update_keys),
+            (older_indices[:before_count], RowKind.UPDATE_BEFORE, update_keys[:before_count]),
+            (newer_indices, RowKind.UPDATE_AFTER, update_keys),
             (inserted_indices, RowKind.INSERT, inserted_indices),
             (deleted_indices, RowKind.DELETE, deleted_indices),
         ]

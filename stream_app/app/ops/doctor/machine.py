@@ -139,12 +139,12 @@ def _size(spark_settings: Mapping[str, str], key: str, default: str) -> int | Ob
 
 def machine_memory() -> int:
     """Return the memory of the machine, or of its container, in bytes."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    total_size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         memory_max_text = Path("/sys/fs/cgroup/memory.max").read_text().strip()
     except OSError:
-        return total
-    return min(total, int(memory_max_text)) if memory_max_text.isdecimal() else total
+        return total_size
+    return min(total_size, int(memory_max_text)) if memory_max_text.isdecimal() else total_size
 
 
 def disk_observations(location: str, free_min: int = FREE_DISK_MIN) -> Iterator[Observation]:

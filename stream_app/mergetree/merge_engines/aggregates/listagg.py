@@ -100,9 +100,9 @@ def _distinct_parts(texts: pa.Array, segments: Int64s, delimiter: str) -> tuple[
     is_new[np.unique(segment_codes, return_index=True)[1]] = True
     has_text = pc.greater(pc.binary_length(parts), 0).to_numpy(zero_copy_only=False)
     is_added = is_new & has_text & ~is_first[parents]
-    distinct = pa.concat_arrays(
+    distinct_parts = pa.concat_arrays(
         [texts.filter(pa.array(is_first)), parts.filter(pa.array(is_added))]
     )
     all_owners = np.concatenate((segments[is_first], owners[is_added]))
     order = np.argsort(all_owners, kind="stable")
-    return distinct.take(pa.array(order)), all_owners[order]
+    return distinct_parts.take(pa.array(order)), all_owners[order]

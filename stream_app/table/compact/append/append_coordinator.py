@@ -173,8 +173,8 @@ class AppendCompactCoordinator:
                 for begun_task in list(self._begun_tasks.values())
             ],
             now_s=self.age_clock.steady_seconds(),
-            failed_count=self.failures.bucket_failures.total,
-            dropped_count=self.dropped_compactions.total,
+            failed_count=self.failures.bucket_failures.failed_count,
+            dropped_count=self.dropped_compactions.dropped_count,
         )
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:

@@ -215,8 +215,8 @@ class BucketCoordinator:
             [manager.levels for _, manager in managers],
             compactions,
             now_s=now_s,
-            failed_count=self.failures.total,
-            dropped_count=self.dropped_compactions.total,
+            failed_count=self.failures.failed_count,
+            dropped_count=self.dropped_compactions.dropped_count,
             waiting_row_count=self._rest_times.reported_row_count(self.waiting_row_count()),
         )
 

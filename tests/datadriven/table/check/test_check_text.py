@@ -113,7 +113,13 @@ def _counts(case: Case) -> str:
     names = ("found-total", "found-delta", "found-changelog")
     total, delta, changelog = (_number(case, name) for name in names)
     return _show(
-        count_findings(claimed, RecordCounts(total=total, delta=delta, changelog=changelog), "t")
+        count_findings(
+            claimed,
+            RecordCounts(
+                total_row_count=total, delta_row_count=delta, changelog_row_count=changelog
+            ),
+            "t",
+        )
     )
 
 

@@ -70,7 +70,9 @@ def test_a_record_without_a_source_is_quarantined_if_the_job_says_so() -> None:
     nameless = '{"op":"c","before":null,"after":{"id":9,"v":"x"}}'
     mixed_messages = messages(nameless, None, of_table("debezium-json", "orders", 1))
     assert len(rows_of(decoder("debezium-json", SourceFilter()).decode(mixed_messages))) == 2
-    source_filter = SourceFilter(own_names=frozenset({"d.orders"}), others=frozenset({("t", "")}))
+    source_filter = SourceFilter(
+        own_names=frozenset({"d.orders"}), foreign_sources=frozenset({("t", "")})
+    )
     outcome = decoder("debezium-json", source_filter).decode(mixed_messages)
     assert [position for position, *_ in rows_of(outcome)] == [2]
     assert outcome.skipped_count == 1, "a tombstone is of no table"
@@ -117,7 +119,7 @@ def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
     assert outcome.record_counts == {"d.orders": 2, "d.customers": 1}, (
         "the job leaves customers out"
     )
-    source_filter = SourceFilter(others=frozenset({("t", "d.customers")}))
+    source_filter = SourceFilter(foreign_sources=frozenset({("t", "d.customers")}))
     outcome = decoder("debezium-json", source_filter, truncate="apply").decode(
         messages(good, truncate_value, good)
     )

@@ -95,7 +95,9 @@ def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: JobFolder) -> Non
 def test_a_few_records_of_another_table_are_left_out(
     records: dict[tuple[str, str], int], own_name: str, others: set[tuple[str, str]]
 ) -> None:
-    assert verdict_on({}, records) == SourceVerdict(own_name=own_name, others=frozenset(others))
+    assert verdict_on({}, records) == SourceVerdict(
+        own_name=own_name, foreign_sources=frozenset(others)
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,9 @@ def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: JobFolder) -
     assert remembered_tables(checkpoint) == {"a": ["", "db.t"]}
     remembered_names = {"a": [""]}
     verdict = verdict_on(remembered_names, {("a", "db.t"): 50, ("a", "db.u"): 1, ("b", ""): 1})
-    assert verdict == SourceVerdict(own_name="db.t", others=frozenset({("a", "db.u"), ("b", "")}))
+    assert verdict == SourceVerdict(
+        own_name="db.t", foreign_sources=frozenset({("a", "db.u"), ("b", "")})
+    )
 
 
 def test_a_trickle_of_others_alone_stops_the_job(checkpoint: JobFolder) -> None:
