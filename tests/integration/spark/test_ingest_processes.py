@@ -257,19 +257,19 @@ def _check_ended(harness: JobHarness, job: IngestProcess) -> None:
     assert "\tat " not in job.log()
     last = max(event["epoch"] for event in harness.events("epoch"))
     assert f"APPEND {last}" in harness.snapshots()
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    assert str(job.conf) not in listed.stdout
+    process_list = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(job.conf) not in process_list.stdout
 
 
 def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
     """A user can run the command of `ingest --print` without the environment of run.sh."""
     running(harness, harness.topic([change(1, "a")]))
     words = ["ingest", "--print", f"--conf={harness.conf}", "--set", "stream.trigger=availableNow"]
-    printed = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-P", "-m", "stream_app", *words],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    command = shlex.split(printed.stdout)
+    command = shlex.split(output.stdout)
     assert command[0].endswith("/bin/spark-submit")
     assert command[command.index(str(ROOT / "stream_app/app/submit/ingest.py")) + 1] == "--conf"
     bare = {"PATH": "/usr/bin:/bin", "HOME": str(harness.folder)}
