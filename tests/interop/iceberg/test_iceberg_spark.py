@@ -262,7 +262,8 @@ def assert_appends_only_append(judged_table: JudgedTable) -> None:
     """
     wrong = judged_table.query(
         f"SELECT s.snapshot_id FROM {judged_table.name}.snapshots s "
-        f"JOIN {judged_table.name}.all_manifests m ON m.added_snapshot_id = s.snapshot_id WHERE s.operation = 'append' "
+        f"JOIN {judged_table.name}.all_manifests m ON m.added_snapshot_id = s.snapshot_id "
+        "WHERE s.operation = 'append' "
         "AND (m.deleted_data_files_count > 0 OR m.added_delete_files_count > 0)"
     )
     assert wrong["snapshot_id"].to_pylist() == []
