@@ -115,7 +115,7 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 def _check_sent(receiver: HttpReceiver) -> None:
     """The webhook got both stops, OTLP each epoch's trace, and the service two runs."""
     lineage = [
-        json.loads(gunzipped_body(r)) for r in receiver.posted if r.path == "/api/v1/lineage"
+        json.loads(gunzipped_body(r)) for r in receiver.requests if r.path == "/api/v1/lineage"
     ]
     states = [event["eventType"] for event in lineage if event["eventType"] != "RUNNING"]
     assert states == ["START", "COMPLETE"] * 2
@@ -123,13 +123,13 @@ def _check_sent(receiver: HttpReceiver) -> None:
     assert table["name"].endswith("/db.db/t")
     assert table["outputFacets"]["outputStatistics"]["rowCount"] > 0
     assert lineage[-1]["inputs"][0]["facets"]["kafkaOffsets"]["offsets"]
-    notices = [json.loads(request.body) for request in receiver.posted if request.path == "/hook"]
+    notices = [json.loads(request.body) for request in receiver.requests if request.path == "/hook"]
     assert [(notice["event"], notice["is_error"], notice["job"]) for notice in notices] == [
         ("stopped", False, "db.t")
     ] * 2
     traces = [
         ExportTraceServiceRequest.FromString(gunzipped_body(request))
-        for request in receiver.posted
+        for request in receiver.requests
         if request.path == "/v1/traces"
     ]
     spans = {
