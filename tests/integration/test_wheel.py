@@ -41,7 +41,7 @@ ALTERED = {
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledWheel:
     """A wheel in an environment of its own, of which the repository is not a part."""
 
     folder: Path
@@ -75,7 +75,7 @@ def build(kind: str, tree: Path, target: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+def installed_wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstalledWheel]:
     folder = tmp_path_factory.mktemp("installed") / "with a blank"
     tree = folder / "tree"
     for name in SOURCES:
@@ -94,7 +94,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     # so, Python reads no *.pth, by which the repository would come in.
     [site] = venv.glob("lib/python3.*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    yield Installed(folder, sdist, wheel)
+    yield InstalledWheel(folder, sdist, wheel)
     shutil.rmtree(venv)
 
 
@@ -107,9 +107,9 @@ def contents(wheel: Path) -> dict[str, int]:
         }
 
 
-def test_the_wheel_has_the_product_and_nothing_else(installed: Installed) -> None:
+def test_the_wheel_has_the_product_and_nothing_else(installed_wheel: InstalledWheel) -> None:
     info = f"stream_app-{__version__}.dist-info"
-    names = contents(installed.wheel).keys()
+    names = contents(installed_wheel.wheel).keys()
     assert {name.split("/")[0] for name in names} == {"stream_app", "pyspark_stream_app.py", info}
     assert {name for name in names if name.startswith("stream_app/")} == {
         str(path.relative_to(ROOT))
@@ -118,16 +118,16 @@ def test_the_wheel_has_the_product_and_nothing_else(installed: Installed) -> Non
     }
 
 
-def test_the_sdist_makes_the_same_wheel(installed: Installed, tmp_path: Path) -> None:
-    with tarfile.open(installed.sdist) as archive:
+def test_the_sdist_makes_the_same_wheel(installed_wheel: InstalledWheel, tmp_path: Path) -> None:
+    with tarfile.open(installed_wheel.sdist) as archive:
         unpack_tar(archive, tmp_path)
     [tree] = tmp_path.iterdir()
     assert not {path.name for path in tree.iterdir()} & {"tests", "bench", "docker", "docs"}
-    assert contents(build("wheel", tree, tmp_path / "wheel")) == contents(installed.wheel)
+    assert contents(build("wheel", tree, tmp_path / "wheel")) == contents(installed_wheel.wheel)
 
 
-def test_the_extras_have_the_names_that_one_guesses(installed: Installed) -> None:
-    with zipfile.ZipFile(installed.wheel) as archive:
+def test_the_extras_have_the_names_that_one_guesses(installed_wheel: InstalledWheel) -> None:
+    with zipfile.ZipFile(installed_wheel.wheel) as archive:
         metadata = archive.read(f"stream_app-{__version__}.dist-info/METADATA").decode()
     extras = {line.split(": ")[1] for line in metadata.splitlines() if "Provides-Extra" in line}
     assert extras >= {
@@ -136,13 +136,13 @@ def test_the_extras_have_the_names_that_one_guesses(installed: Installed) -> Non
     assert 'Requires-Dist: stream_app[aws]; extra == "s3"' in metadata
 
 
-def test_verbs_work_without_the_repository(installed: Installed) -> None:
-    result = installed.run("--help")
+def test_verbs_work_without_the_repository(installed_wheel: InstalledWheel) -> None:
+    result = installed_wheel.run("--help")
     assert result.returncode == 0
     assert "\n    demo " in result.stdout
-    assert installed.run("--version").stdout == f"stream-app {__version__}\n"
+    assert installed_wheel.run("--version").stdout == f"stream-app {__version__}\n"
     conf = write_conf(
-        installed.folder / "job.toml",
+        installed_wheel.folder / "job.toml",
         source={"kind": "files", "path": "messages"},
         table={
             "warehouse": "warehouse", "name": "t", "columns": "k INT, v STRING",
@@ -150,19 +150,19 @@ def test_verbs_work_without_the_repository(installed: Installed) -> None:
         },
         stream={"checkpoint": "checkpoint"},
     )  # fmt: skip
-    looked = installed.run("doctor", "--conf", conf)
-    assert looked.returncode == 0, looked.stdout + looked.stderr
-    assert f"stream_app {__version__}" in looked.stdout
-    wrong = installed.run("ingest", "--conf", conf, "--set", "table.options.bukket=4")
+    doctor_run = installed_wheel.run("doctor", "--conf", conf)
+    assert doctor_run.returncode == 0, doctor_run.stdout + doctor_run.stderr
+    assert f"stream_app {__version__}" in doctor_run.stdout
+    wrong = installed_wheel.run("ingest", "--conf", conf, "--set", "table.options.bukket=4")
     assert wrong.returncode == 2
     assert "did you mean 'bucket'?" in wrong.stderr
-    served = installed.run("web", "--warehouse", "nowhere")
-    assert served.returncode == 2
-    assert "nowhere" in served.stderr
+    web_run = installed_wheel.run("web", "--warehouse", "nowhere")
+    assert web_run.returncode == 2
+    assert "nowhere" in web_run.stderr
 
 
 def test_an_old_java_is_reported_before_anything_starts(
-    installed: Installed, tmp_path: Path
+    installed_wheel: InstalledWheel, tmp_path: Path
 ) -> None:
     """run.sh looks at it too, and a wheel has no run.sh; Spark would say so in its log alone."""
     java = tmp_path / "bin" / "java"
@@ -177,7 +177,7 @@ def test_an_old_java_is_reported_before_anything_starts(
         stream={"checkpoint": str(tmp_path / "checkpoint")},
     )
     for words in (("broker", tmp_path / "kafka"), ("ingest", "--conf", conf)):
-        result = installed.run(*words, JAVA_HOME=str(tmp_path))
+        result = installed_wheel.run(*words, JAVA_HOME=str(tmp_path))
         assert result.returncode == 2
         assert "is Java 11.0.2, and Java 17 or newer is needed" in result.stderr
 
@@ -187,32 +187,32 @@ def test_an_old_java_is_reported_before_anything_starts(
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_demo_in_a_folder_with_blanks_and_signs_is_read_by_all(
-    installed: Installed, tmp_path: Path, paimon_java: PaimonJava
+    installed_wheel: InstalledWheel, tmp_path: Path, paimon_java: PaimonJava
 ) -> None:
     """Java reads names by the locale, so one locale of the test has no Unicode."""
     kafka_broker_jars()  # fetching them would be told on stderr
     folder = tmp_path / "ein dömo 東京, [it's] #1"
     words = ("demo", "--catalog", "--records", "2000", "--dir", folder)
     if find_spec("pyiceberg") is None:
-        refused = installed.run(*words)
-        assert refused.returncode == 2
-        assert "pip install 'stream_app[iceberg]'" in refused.stderr
-    [site] = installed.folder.glob("venv/lib/python3.*/site-packages")
+        refused_run = installed_wheel.run(*words)
+        assert refused_run.returncode == 2
+        assert "pip install 'stream_app[iceberg]'" in refused_run.stderr
+    [site] = installed_wheel.folder.glob("venv/lib/python3.*/site-packages")
     [readers] = python_of("iceberg", LOCK_LIST).parents[1].glob("lib/python3.*/site-packages")
     (site / "iceberg.pth").write_text(f"{readers}\n")
     # Without the extra `compiled`, whose code takes a minute to compile.
     (site / "numba.py").write_text("raise ImportError('not installed')\n")
-    result = installed.run(*words, LC_ALL="C")
+    result = installed_wheel.run(*words, LC_ALL="C")
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     assert result.stderr == ""
-    printed = result.stdout
-    assert "nothing is lost and nothing is twice" in printed
-    assert "+ email VARCHAR(60)" in printed
-    assert "total DECIMAL(8, 2) → DECIMAL(12, 2)" in printed
-    assert "\x1b" not in printed, "a pipe gets no colours"
-    story = printed[printed.index("schemas:") : printed.index("try next")]
+    output = result.stdout
+    assert "nothing is lost and nothing is twice" in output
+    assert "+ email VARCHAR(60)" in output
+    assert "total DECIMAL(8, 2) → DECIMAL(12, 2)" in output
+    assert "\x1b" not in output, "a pipe gets no colours"
+    story = output[output.index("schemas:") : output.index("try next")]
     assert max(map(len, story.splitlines())) <= 80
-    proof = printed[printed.index("proof after") :]
+    proof = output[output.index("proof after") :]
     for name, columns in ALTERED.items():
         [line] = [line for line in proof.splitlines() if line.startswith(f"│ {name} ")]
         *_, ours, iceberg, _ = line.split()
@@ -223,9 +223,9 @@ def test_the_demo_in_a_folder_with_blanks_and_signs_is_read_by_all(
         assert sorted_rows(normal_rows(open_table(str(table)).read().read_all())) == rows
         assert f" {len(rows):,} " in line, "the shop's and Paimon's count"
     # The command for the next step works, and Paimon knows the tables by the same catalog.
-    read = shlex.split(printed.splitlines()[-1])
+    read = shlex.split(output.splitlines()[-1])
     file = read[0].removeprefix("STREAM_APP_CATALOGS=")
-    by_name = installed.run(*read[2:], STREAM_APP_CATALOGS=file)
+    by_name = installed_wheel.run(*read[2:], STREAM_APP_CATALOGS=file)
     assert by_name.returncode == 0, by_name.stderr
     lake = tomllib.loads(Path(file).read_text())["lake"]
     assert paimon_java.list_tables(lake) == {"demo": sorted(ALTERED)}

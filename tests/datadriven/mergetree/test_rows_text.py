@@ -100,7 +100,7 @@ def compact(case: Case) -> str:
     runs = Levels(stored, num_levels=6, key_of=files.key_of).level_sorted_runs()
     metas = [file for file in stored if file.level <= output]
     unit = CompactUnit(output, tuple(metas), "")
-    input_names = set(files.stored)
+    input_names = set(files.stored_batches)
     bound = int(case.args.get("expire-before", 0))
     request = CompactRequest(
         partition=b"",
@@ -127,7 +127,7 @@ def compact(case: Case) -> str:
     )
     result = task.run()
     assert files.open_writers == 0
-    assert input_names <= set(files.stored), "input files are the committer's to forget"
+    assert input_names <= set(files.stored_batches), "input files are the committer's to forget"
     return show_result(result, files)
 
 

@@ -106,8 +106,8 @@ def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
     assert rows("a") == {}
     assert rows("b") == {1: "old", 2: "new"}
     # A job that starts tries it again. This one empties the table.
-    resumed = ingest_server.run(conf, "source.debezium.truncate=apply")
-    assert "INFO a: has all epochs again" in resumed.output
+    resumed_run = ingest_server.run(conf, "source.debezium.truncate=apply")
+    assert "INFO a: has all epochs again" in resumed_run.output
     assert rows("a") == {2: "new"}
     assert rows("b") == {1: "old", 2: "new"}
     check_damaged_offsets_are_reported(tmp_path / "checkpoint", conf, capsys)

@@ -273,11 +273,11 @@ def test_a_whole_database_while_it_changes(
         change(database, kinds, random, 50)  # a topic exists from its first change on
         database.wait_until_sent(testbed.connect)
         conf = conf_of_database(tmp_path, testbed, database, url)
-        refused = ingest_server.run(conf)
-        assert refused.code == 2
-        assert "ods.heap cannot be loaded from its database" in refused.error
-        assert "without a primary key" in refused.error
-        assert "sync.excluding-tables" in refused.error
+        refused_run = ingest_server.run(conf)
+        assert refused_run.code == 2
+        assert "ods.heap cannot be loaded from its database" in refused_run.error
+        assert "without a primary key" in refused_run.error
+        assert "sync.excluding-tables" in refused_run.error
         assert not (tmp_path / "warehouse" / "ods.db").exists()
         job = IngestProcess(conf, tmp_path)
         with changing(database, kinds, random):

@@ -74,7 +74,7 @@ def test_types_keys_and_comments_are_those_of_the_database(
         url = f"jdbc:mysql://{MARIADB_USER}:{PASSWORD}@{place}"
         mapping = "tinyint1-not-bool,to-nullable,longtext-to-bytes"
         plain = written(url, "--table", "orders")
-        mapped = written(url, "--table", "orders", "--type-mapping", mapping)
+        mapped_schema = written(url, "--table", "orders", "--type-mapping", mapping)
         monkeypatch.setenv("MYSQL_PWD", PASSWORD)
         assert written(url.replace(f":{PASSWORD}@", "@"), "--table", "orders") == plain
         monkeypatch.delenv("MYSQL_PWD")
@@ -83,11 +83,17 @@ def test_types_keys_and_comments_are_those_of_the_database(
         error = capsys.readouterr().err
         assert "the database cannot be read" in error
         assert "secret" not in error
-    assert table_section(plain).primary_keys == table_section(mapped).primary_keys == ("id", "line")
+    assert (
+        table_section(plain).primary_keys
+        == table_section(mapped_schema).primary_keys
+        == ("id", "line")
+    )
     assert columns(plain) == [
         "line BIGINT NOT NULL", "id DECIMAL(20, 0) NOT NULL", "v VARCHAR(20) NOT NULL",
         "price DECIMAL(12, 2)", "tiny BOOLEAN", "at TIMESTAMP(3)", "day DATE", "raw BYTES",
         "doc STRING", "s STRING", "y INT", "where_at STRING",
     ]  # fmt: skip
-    changed = {"v": "v VARCHAR(20)", "tiny": "tiny TINYINT", "doc": "doc BYTES"}
-    assert columns(mapped) == [changed.get(column.split()[0], column) for column in columns(plain)]
+    changed_columns = {"v": "v VARCHAR(20)", "tiny": "tiny TINYINT", "doc": "doc BYTES"}
+    assert columns(mapped_schema) == [
+        changed_columns.get(column.split()[0], column) for column in columns(plain)
+    ]

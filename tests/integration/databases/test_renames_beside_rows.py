@@ -54,8 +54,8 @@ def test_a_rename_keeps_the_values_of_the_column(
     database.configure({"options.bucket": 1}, source={"format": name})
     database.send("orders", [row({"id": 1, "note": "one"})], is_new=True)
     database.run()
-    renamed = [ddl("/* why */ ALTER TABLE `orders` CHANGE `note` `remark` varchar(20)")]
-    database.send("orders", [*renamed, row({"id": 2, "remark": "two"})])
+    rename_statements = [ddl("/* why */ ALTER TABLE `orders` CHANGE `note` `remark` varchar(20)")]
+    database.send("orders", [*rename_statements, row({"id": 2, "remark": "two"})])
     assert "column 'note' is now 'remark'" in database.run().output
     database.send("orders", [row({"id": 3, "note": "late"}), row({"id": 4, "remark": "four"})])
     database.run()

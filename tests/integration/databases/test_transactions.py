@@ -117,8 +117,8 @@ def test_no_database_snapshot_shows_money_on_its_way(
         work(testbed.postgres, random)
         bank.wait_until_sent(testbed.connect)
         expected = {table: dict(bank.query(f"select id, balance from {table}")) for table in TABLES}
-    drained = ingest_server.run(conf, "stream.trigger=availableNow")
-    assert drained.code == 0, drained.output
+    drained_run = ingest_server.run(conf, "stream.trigger=availableNow")
+    assert drained_run.code == 0, drained_run.output
 
     snapshots = database.snapshots()
     views = [database.as_of(transaction=snapshot.transactions[0]) for snapshot in snapshots]
@@ -126,8 +126,8 @@ def test_no_database_snapshot_shows_money_on_its_way(
     assert [sum(both) for both in sums] == [TOTAL] * len(views), sums
     assert len(views) > 5
     assert len({checking for checking, _ in sums}) > 1, "a single table is not constant"
-    mixed = [before[0] + after[1] for before, after in itertools.pairwise(sums)]
-    assert set(mixed) != {TOTAL}, "neighbouring snapshots do not fit each other"
+    mixed_sums = [before[0] + after[1] for before, after in itertools.pairwise(sums)]
+    assert set(mixed_sums) != {TOTAL}, "neighbouring snapshots do not fit each other"
     newest = database.as_of()
     assert {table: balances(newest, table) for table in TABLES} == expected
     is_read_by_java(paimon_java, folder, newest.snapshot, expected)

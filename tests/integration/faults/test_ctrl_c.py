@@ -53,10 +53,10 @@ def test_ctrl_c_ends_a_job_in_each_phase(tmp_path: Path, when: str | None, after
     command = a_job(tmp_path, 200)
     result = interrupt(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
     result.check()
-    unexpected = result.output
+    unexpected_output = result.output
     for text in (ENDED, UNRECORDED):
-        unexpected = unexpected.replace(f"WARNING {text}", "")
-    assert "WARN" not in unexpected
+        unexpected_output = unexpected_output.replace(f"WARNING {text}", "")
+    assert "WARN" not in unexpected_output
     if when is not None:
         assert f"its own log is {tmp_path / 'log' / 'spark.log'}" in result.output
         assert (tmp_path / "log" / "spark.log").exists()

@@ -333,9 +333,11 @@ def test_a_disk_that_becomes_full_while_an_epoch_is_written(
     assert str(table) in error
     assert "  to fix: " in error
     # What was committed before is whole, and nothing is left of what was not.
-    committed = open_table(str(table)).read().read_all().to_pylist()
-    assert len(committed) in range(400, 1600, 400)
-    assert {row["id"]: row["v"] for row in committed} == dict(list(sent.items())[: len(committed)])
+    committed_rows = open_table(str(table)).read().read_all().to_pylist()
+    assert len(committed_rows) in range(400, 1600, 400)
+    assert {row["id"]: row["v"] for row in committed_rows} == dict(
+        list(sent.items())[: len(committed_rows)]
+    )
     assert plan_orphans(open_file_store_table(str(table)), 10**15).files == ()
 
     subprocess.run(["mount", "-o", "remount,size=32m", str(small_disk)], check=True)

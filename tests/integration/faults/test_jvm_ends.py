@@ -50,8 +50,8 @@ def python_of(jvm: int) -> int:
 def exit_code_within(pid: int, seconds: float) -> int | None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
+        ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        if ended_pid:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.05)
     os.kill(pid, signal.SIGKILL)

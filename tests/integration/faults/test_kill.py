@@ -40,18 +40,18 @@ def test_killed_at_random_moments(
     conf = _conf(tmp_path, kafka_broker, topic, seed)
     random, shop = Random(seed), Shop(Random(seed))
     job = IngestProcess(conf, tmp_path)
-    produced = 0
+    message_count = 0
     for moment in MOMENTS:
         job.start()
         messages = list(shop.changes(CHANGES_PER_RUN))
         produce(kafka_broker, topic, messages)
-        produced += len(messages)
+        message_count += len(messages)
         _wait_for(moment, job, table, random)
         job.kill()
     assert job.runs == len(MOMENTS)
     rest = ingest_server.run(conf, "stream.trigger=availableNow")
     assert rest.code == 0, rest.output
-    _nothing_is_lost_or_twice(paimon_java, table, _model_of(kafka_broker, topic, produced))
+    _nothing_is_lost_or_twice(paimon_java, table, _model_of(kafka_broker, topic, message_count))
     _each_epoch_is_there_once(paimon_java, table)
     events = Counter(
         "skipped epoch" if event.get("skipped") else event["event"] for event in job.events()
@@ -87,10 +87,10 @@ def _conf(folder: Path, broker: EmbeddedBroker, topic: str, seed: int) -> Path:
     )
 
 
-def _model_of(broker: EmbeddedBroker, topic: str, produced: int) -> TopicModel:
+def _model_of(broker: EmbeddedBroker, topic: str, message_count: int) -> TopicModel:
     model = TopicModel()
-    records = consume(broker, topic, count=produced)
-    assert len(records) == produced
+    records = consume(broker, topic, count=message_count)
+    assert len(records) == message_count
     for partition in range(PARTITIONS):
         model.apply(value for number, _, _, value in records if number == partition)
     return model

@@ -62,19 +62,19 @@ def kill_job(folder: Path, broker: EmbeddedBroker, kind: str) -> Killed:
         table=KINDS[kind],
         stream={"trigger": "0 seconds"},
     )
-    killed = Killed(conf, folder / "warehouse" / "db.db" / "t")
+    killed_job = Killed(conf, folder / "warehouse" / "db.db" / "t")
     job = IngestProcess(conf, folder)
     for attempt in range(TRIES):
         new = range(attempt * ROWS, (attempt + 1) * ROWS)
-        killed.rows |= {number: f"v{number}" for number in new}
+        killed_job.rows |= {number: f"v{number}" for number in new}
         produce(broker, topic, [change(number, f"v{number}") for number in new])
-        before = latest_id(killed.table)
+        before = latest_id(killed_job.table)
         job.start()
         job.wait_for(lambda events: len(events) > 0)
-        job.wait_for(lambda _, before=before: latest_id(killed.table) > before, every=0.001)  # type: ignore[misc]
+        job.wait_for(lambda _, before=before: latest_id(killed_job.table) > before, every=0.001)  # type: ignore[misc]
         job.kill()
-        if kind_of_latest(killed.table) == "APPEND":
-            return killed
+        if kind_of_latest(killed_job.table) == "APPEND":
+            return killed_job
     raise AssertionError("each COMPACT was faster than the kill")
 
 

@@ -88,13 +88,13 @@ def test_a_killed_job_leaves_the_versions_of_auto_cdc(harness: JobHarness, seed:
     rows = harness.java.read(harness.table)
     assert versions_of_rows(rows) == versions_of(events)
     # The changelog is exact: each row before is the one that was there.
-    followed: dict[tuple[int, Any], dict[str, Any]] = {}
+    followed_rows: dict[tuple[int, Any], dict[str, Any]] = {}
     for plan in harness.java.changelog(harness.table):
         for kind, row in plan.changes:
             key = row["id"], row["valid_from"]
             if kind in ("-U", "-D"):
-                assert followed.pop(key) == row
+                assert followed_rows.pop(key) == row
             else:
-                assert key not in followed
-                followed[key] = row
-    assert sorted(map(str, followed.values())) == sorted(map(str, rows))
+                assert key not in followed_rows
+                followed_rows[key] = row
+    assert sorted(map(str, followed_rows.values())) == sorted(map(str, rows))

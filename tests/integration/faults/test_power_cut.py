@@ -15,7 +15,7 @@ def test_a_job_stops_and_its_restored_checkpoint_goes_on(harness: JobHarness, na
     harness.configure(topic)
     harness.run()
     lost = harness.folder / "checkpoint" / name
-    saved = lost.read_bytes()
+    saved_bytes = lost.read_bytes()
     lost.write_bytes(b"")
     harness.send(topic, [change(9, "b")])
     before = harness.snapshots()
@@ -25,7 +25,7 @@ def test_a_job_stops_and_its_restored_checkpoint_goes_on(harness: JobHarness, na
     assert f"the checkpoint has empty files, as after a power cut: {name}" in error
     assert "  to fix: " in error
     assert harness.snapshots() == before
-    lost.write_bytes(saved)
+    lost.write_bytes(saved_bytes)
     harness.run()
     assert harness.rows() == {**dict.fromkeys(range(4), "a"), 9: "b"}
     assert len(harness.changes()) == 5

@@ -28,7 +28,7 @@ Events = Sequence[dict[str, Any]]
 
 
 @dataclass
-class Watched:
+class WatchedJob:
     """A job of its own, what was sent to it, and what its table must hold.
 
     Attributes:
@@ -121,10 +121,10 @@ def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 
 
 @pytest.fixture
-def watched(tmp_path: Path, kafka_broker: EmbeddedBroker) -> Iterator[Watched]:
-    watched = Watched(tmp_path, kafka_broker)
-    yield watched
-    _end(watched.job)
+def watched_job(tmp_path: Path, kafka_broker: EmbeddedBroker) -> Iterator[WatchedJob]:
+    watched_job = WatchedJob(tmp_path, kafka_broker)
+    yield watched_job
+    _end(watched_job.job)
 
 
 def _end(job: IngestProcess) -> None:
@@ -142,19 +142,19 @@ def _kill_a_worker_at_work(job: IngestProcess) -> None:
 
 @pytest.mark.variant
 def test_a_worker_that_is_killed_is_replaced_and_one_without_a_second_try_ends_the_job(
-    watched: Watched, ingest_server: IngestServer
+    watched_job: WatchedJob, ingest_server: IngestServer
 ) -> None:
-    job = watched.job
-    watched.send(6 * PER_EPOCH)
+    job = watched_job.job
+    watched_job.send(6 * PER_EPOCH)
     job.start()
     for epoch_count in (2, 4):
         job.wait_for(epochs(epoch_count))
         _kill_a_worker_at_work(job)
-    watched.wait_until_all_is_in()
+    watched_job.wait_until_all_is_in()
     assert job.stop() == 0, job.log()
-    watched.assert_rows()
+    watched_job.assert_rows()
 
-    watched.send(12 * PER_EPOCH)
+    watched_job.send(12 * PER_EPOCH)
     job.start("--set", "spark.spark.master=local[2,1]")
     before = len(job.events())
     job.wait_for(lambda events: epochs(2)(events[before:]))
@@ -170,23 +170,23 @@ def test_a_worker_that_is_killed_is_replaced_and_one_without_a_second_try_ends_t
     assert "\tat " not in error
     assert "Traceback" not in error
 
-    watched.finish(ingest_server)
+    watched_job.finish(ingest_server)
 
 
 def test_the_job_goes_on_when_a_killed_broker_is_back(
     tmp_path: Path, own_broker: EmbeddedBroker
 ) -> None:
-    watched = Watched(tmp_path, own_broker)
-    job = watched.job
+    watched_job = WatchedJob(tmp_path, own_broker)
+    job = watched_job.job
     try:
-        watched.send(5 * PER_EPOCH)
+        watched_job.send(5 * PER_EPOCH)
         job.start()
         job.wait_for(epochs(2))
         own_broker.kill()
         time.sleep(2)
         own_broker.start()
-        watched.send(5 * PER_EPOCH)
-        watched.assert_one_run_has_all_rows()
+        watched_job.send(5 * PER_EPOCH)
+        watched_job.assert_one_run_has_all_rows()
     finally:
         _end(job)
 
@@ -195,39 +195,39 @@ def test_the_job_goes_on_when_a_killed_broker_is_back(
 def test_a_job_of_two_clusters_waits_for_the_one_that_was_killed(
     tmp_path: Path, kafka_broker: EmbeddedBroker, own_broker: EmbeddedBroker
 ) -> None:
-    watched = Watched(tmp_path, kafka_broker, own_broker)
-    job = watched.job
+    watched_job = WatchedJob(tmp_path, kafka_broker, own_broker)
+    job = watched_job.job
     try:
-        watched.send(4 * PER_EPOCH)
+        watched_job.send(4 * PER_EPOCH)
         job.start()
-        watched.wait_until_all_is_in()
+        watched_job.wait_until_all_is_in()
         own_broker.kill()
-        produce(kafka_broker, watched.topic, [change(watched.sent, f"v{watched.sent}")])
+        produce(kafka_broker, watched_job.topic, [change(watched_job.sent, f"v{watched_job.sent}")])
         time.sleep(5)
-        assert changes(job.events()) == watched.sent, "an epoch takes messages of all clusters"
-        watched.sent += 1
+        assert changes(job.events()) == watched_job.sent, "an epoch takes messages of all clusters"
+        watched_job.sent += 1
         own_broker.start()
-        watched.send(4 * PER_EPOCH)
-        watched.assert_one_run_has_all_rows()
+        watched_job.send(4 * PER_EPOCH)
+        watched_job.assert_one_run_has_all_rows()
     finally:
         _end(job)
 
 
 @pytest.mark.variant
 def test_a_right_that_is_lost_stops_the_job_and_comes_back(
-    watched: Watched, ingest_server: IngestServer
+    watched_job: WatchedJob, ingest_server: IngestServer
 ) -> None:
-    job = watched.job
-    watched.send(10 * PER_EPOCH)
+    job = watched_job.job
+    watched_job.send(10 * PER_EPOCH)
     job.start()
     job.wait_for(epochs(3))
-    with forbidden_folder(watched.table):
+    with forbidden_folder(watched_job.table):
         assert job.finish() == 2, job.log()
         error = job.log().rpartition("error: ")[2]
         # Either a folder cannot be made, or a file cannot be opened; their texts differ.
         assert error.startswith("the file system refused: "), job.log()
         assert "Permission denied" in error
-        assert f"  where: {watched.table}" in error
+        assert f"  where: {watched_job.table}" in error
         assert "  to fix: let the user of this process write there" in error
         assert "\tat " not in error
-    watched.finish(ingest_server)
+    watched_job.finish(ingest_server)

@@ -87,12 +87,12 @@ def test_a_truncated_latest_snapshot_stops_the_job_before_it_reads(harness: JobH
 def test_a_damaged_manifest_stops_the_job_and_publishes_nothing(harness: JobHarness) -> None:
     topic = a_table(harness, values="ab")
     snapshot = json.loads((harness.table / "snapshot" / "snapshot-2").read_text())
-    listed = harness.table / "manifest" / snapshot["deltaManifestList"]
+    manifest_list = harness.table / "manifest" / snapshot["deltaManifestList"]
     # Not that of the changelog, which a commit has no need to read.
-    (meta,) = open_file_store_table(str(harness.table)).manifests.read_list(listed.name)
-    manifest = listed.with_name(meta.file_name)
+    (meta,) = open_file_store_table(str(harness.table)).manifests.read_list(manifest_list.name)
+    manifest = manifest_list.with_name(meta.file_name)
     harness.send(topic, [change(9, "z")])
-    for file in (listed, manifest):
+    for file in (manifest_list, manifest):
         with damaged(file, scrambled_bytes):
             error = harness.fails()
             assert f"  where: {file}" in error
@@ -133,13 +133,13 @@ def test_a_clock_that_is_set_back_wrongs_no_row_and_deletes_nothing_too_early(
     for file in harness.table.glob("snapshot/snapshot-*"):
         document = plain_object(file.read_text())
         file.write_text(json.dumps({**document, "timeMillis": document["timeMillis"] + ahead}))
-    retained = [
+    retained_snapshots = [
         "table.options.snapshot.num-retained.min=1",
         "table.options.snapshot.time-retained=1 ms",
     ]
     for value in "de":
         harness.send(topic, [change(key, value) for key in range(4)])
-        harness.run(*retained)
+        harness.run(*retained_snapshots)
         assert rows(harness) == dict.fromkeys(range(4), value)
     times = [
         json.loads(file.read_text())["timeMillis"]
@@ -150,7 +150,7 @@ def test_a_clock_that_is_set_back_wrongs_no_row_and_deletes_nothing_too_early(
     assert times != sorted(times), "the table tells that time went back"
     assert (harness.table / "snapshot" / "snapshot-1").exists()
     harness.send(topic, [change(key, "f") for key in range(4)])
-    harness.run(*retained, "table.options.snapshot.num-retained.max=2")
+    harness.run(*retained_snapshots, "table.options.snapshot.num-retained.max=2")
     assert rows(harness) == dict.fromkeys(range(4), "f")
     assert not (harness.table / "snapshot" / "snapshot-1").exists()
     assert harness.rows() == rows(harness), "Paimon reads the same"

@@ -48,8 +48,8 @@ def test_columns_bad_records_and_the_end(harness: JobHarness) -> None:
 
     result = harness.run()
     assert "caught up with the source, there was nothing new; lag 0, next offsets" in result.output
-    ended = {"epochs": 0, "lag": 0, "end_offsets": {topic: {"0": 5}}}
-    assert harness.events("drained")[-1].items() >= ended.items()
+    end_status = {"epochs": 0, "lag": 0, "end_offsets": {topic: {"0": 5}}}
+    assert harness.events("drained")[-1].items() >= end_status.items()
 
     harness.send(topic, [NO_JSON, NO_JSON])
     error = harness.fails(code=1)

@@ -60,17 +60,19 @@ def test_the_good_ones_land_and_the_bad_ones_keep_their_places(harness: JobHarne
     harness.send(topic, batch, partition=1)
     harness.configure(topic, stream={"quarantine": str(harness.folder / "quarantine")})
     harness.run()
-    landed = {1000 + index: value for index, (_, value) in enumerate(messages) if value is not None}
-    assert harness.rows() == {**good, **landed}
+    stored_values = {
+        1000 + index: value for index, (_, value) in enumerate(messages) if value is not None
+    }
+    assert harness.rows() == {**good, **stored_values}
 
-    quarantined = harness.quarantine()
+    quarantined_records = harness.quarantine()
     bad_forms = [form for form, value in messages if value is None]
     places = [index * 5 for index, (_, value) in enumerate(messages) if value is None]
-    assert [(line["topic"], line["partition"], line["offset"]) for line in quarantined] == [
+    assert [(line["topic"], line["partition"], line["offset"]) for line in quarantined_records] == [
         (topic, 1, offset) for offset in places
     ]
-    assert [line["value"] for line in quarantined] == bad_forms
-    assert {line["reason"].split(":")[0] for line in quarantined} == {
+    assert [line["value"] for line in quarantined_records] == bad_forms
+    assert {line["reason"].split(":")[0] for line in quarantined_records} == {
         "is nested too deeply", "has the field 'v' twice", "is not JSON",
     }  # fmt: skip
     [epoch] = harness.events("epoch")

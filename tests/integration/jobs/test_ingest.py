@@ -131,11 +131,11 @@ def test_compactions_are_drained_and_a_second_run_commits_nothing(harness: JobHa
     changes_of_key: dict[int, list[str]] = {}
     for kind, key, value in harness.changes():
         changes_of_key.setdefault(key, []).append(kind + value)
-    inserted, updated, deleted = ["+Ia"], ["-Ua", "+Ub"], ["-Db"]
+    inserted_rows, updated_rows, deleted_rows = ["+Ia"], ["-Ua", "+Ub"], ["-Db"]
     assert changes_of_key == {
-        **{key: inserted + updated + deleted for key in range(10)},
-        **{key: inserted + updated for key in range(10, 20)},
-        **{key: inserted for key in range(20, 30)},
+        **{key: inserted_rows + updated_rows + deleted_rows for key in range(10)},
+        **{key: inserted_rows + updated_rows for key in range(10, 20)},
+        **{key: inserted_rows for key in range(20, 30)},
     }
     snapshots = harness.snapshots()
     epochs = len(harness.events("epoch"))

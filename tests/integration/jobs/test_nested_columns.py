@@ -87,10 +87,10 @@ def test_messages_become_rows_that_paimon_merges_on(
     ]  # fmt: skip
     location = str(harness.table)
     assert sound_report(open_file_store_table(location)).file_count
-    merged = harness.java.read(location)
+    merged_rows = harness.java.read(location)
     harness.java.compact(harness.table)  # PyPaimon merges, but undoes nothing
     readers = {
-        "Java": merged,
+        "Java": merged_rows,
         "PyPaimon": normal_rows(pypaimon.read(harness.table)),
         "Spark": rows_of(frame(source, location), location),
     }

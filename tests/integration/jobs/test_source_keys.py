@@ -61,8 +61,8 @@ def test_the_first_update_stops_a_job_that_was_warned(harness: JobHarness) -> No
     messages = of_topic("idp.shop.orders")
     topic = harness.topic(messages[:3])
     configure(harness, topic, keys=["dt", "id"])
-    warned = harness.run().output
-    assert "a delete or an update will not be certain" in warned
+    warned_output = harness.run().output
+    assert "a delete or an update will not be certain" in warned_output
     harness.send(topic, messages[3:])
     error = harness.fails(code=2)
     # Several tasks read the topic, and any of them may be the first to stop.
@@ -70,15 +70,15 @@ def test_the_first_update_stops_a_job_that_was_warned(harness: JobHarness) -> No
     assert "which row it changes is not certain: the message's key (id) lacks dt" in error
     assert f"topic {topic}, partition 0, offset " in error
     harness.run("source.debezium.unproven-keys=quarantine")
-    quarantined = harness.quarantine()
-    assert [line["offset"] for line in quarantined] == [3, 4, 5, 8]
-    assert [json.loads(line["key"]) for line in quarantined] == [
+    quarantined_records = harness.quarantine()
+    assert [line["offset"] for line in quarantined_records] == [3, 4, 5, 8]
+    assert [json.loads(line["key"]) for line in quarantined_records] == [
         {"id": 1},
         {"id": 2},
         {"id": 3},
         {"id": 1},
     ]
-    assert all("REPLICA IDENTITY FULL" in line["reason"] for line in quarantined)
+    assert all("REPLICA IDENTITY FULL" in line["reason"] for line in quarantined_records)
 
 
 def test_topics_of_two_tables_of_the_source(harness: JobHarness) -> None:

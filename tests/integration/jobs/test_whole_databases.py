@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java, pytest.mar
 def test_tables_are_made_and_filled_and_new_ones_are_taken(
     database: DatabaseHarness, paimon_java: PaimonJava, pypaimon: PyPaimonReader
 ) -> None:
-    mixed = [
+    mixed_messages = [
         *creates("shop_a.orders", range(50)),
         *creates("shop_a.customers", range(5)),
         *creates("shop_a.tmp_x", range(5)),
@@ -43,7 +43,7 @@ def test_tables_are_made_and_filled_and_new_ones_are_taken(
         change("shop_a.customers", a_row(3), op="d"),
         *creates("shop_a.orders", range(50, 60)),
     ]  # fmt: skip
-    database.send("mixed", mixed, is_new=True)
+    database.send("mixed", mixed_messages, is_new=True)
     database.send("b.orders", creates("shop_b.orders", range(100, 120)), is_new=True)
     database.send("b.items", creates("shop_b.items", range(7)), is_new=True)
     database.configure(
@@ -65,9 +65,9 @@ def test_tables_are_made_and_filled_and_new_ones_are_taken(
     assert {row["state"] for row in status.values()} == {"ready"}
     assert {row["lag"] for row in status.values()} == {0}
     assert status["all_items"]["epoch"] < status["ods_late"]["epoch"]
-    checked = database.tool("check", "--conf", str(database.conf))
-    assert checked.startswith("5 tables: nothing is wrong\n")
-    assert checked.count("up to where the table is") == 5
+    check_run = database.tool("check", "--conf", str(database.conf))
+    assert check_run.startswith("5 tables: nothing is wrong\n")
+    assert check_run.count("up to where the table is") == 5
     database.send("b.items", creates("shop_b.items", range(7, 10)))
     lags = {row["table"]: row["lag"] for row in database.status()}
     assert lags.pop("all_items") == 3
@@ -170,9 +170,9 @@ def test_a_table_gets_the_column_that_its_source_gets(
         }
     )
     database.run()
-    noted = [{**a_row(key), "note": f"note {key}"} for key in (7, 8)]
+    noted_rows = [{**a_row(key), "note": f"note {key}"} for key in (7, 8)]
     messages_by_table = [
-        [*creates(name, [6]), *(change(name, row) for row in noted)]
+        [*creates(name, [6]), *(change(name, row) for row in noted_rows)]
         for name in ("shop.orders", "shop.late")
     ]
     database.send(
@@ -180,7 +180,7 @@ def test_a_table_gets_the_column_that_its_source_gets(
     )
     database.run()
     old = [{**row, "note": None} for row in rows([*range(5), 6])]
-    for name, plain in (("orders", [*old, *noted]), ("late", [old[-1], *noted])):
+    for name, plain in (("orders", [*old, *noted_rows]), ("late", [old[-1], *noted_rows])):
         expected = [{**row, "tens": 0, "_table_name": name} for row in plain]
         same(database.rows(name), expected)
         same(paimon_java.read(database.table(name)), expected)
@@ -239,8 +239,8 @@ def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: Datab
     database.send("all", [*creates("shop.a", range(9)), *creates("shop.b", range(9))], is_new=True)
     database.configure({"options.bucket": "1"})
     database.run()
-    folder, moved = database.table("a") / "bucket-0", database.table("a") / "kept"
-    folder.rename(moved)
+    folder, moved_folder = database.table("a") / "bucket-0", database.table("a") / "kept"
+    folder.rename(moved_folder)
     folder.write_text("in the way")
     for first in (20, 40):
         keys = range(first, first + 5)
@@ -263,7 +263,7 @@ def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: Datab
     assert "the file system refused" in status[0]["reason"]
 
     folder.unlink()
-    moved.rename(folder)
+    moved_folder.rename(folder)
     answer = database.tool("resume", "--conf", str(database.conf), "a")
     assert answer == "a: the job tries it again\n"
     database.run()
@@ -284,9 +284,9 @@ def test_the_warnings_of_a_job_outlive_its_log(database: DatabaseHarness) -> Non
         assert of_table["warning"].startswith("column n is BIGINT, microseconds since midnight")
         assert "sync.inexact = 'string'" in of_table["fix"]
         for only in ((), ("orders",)):
-            checked = database.tool("check", *only, "--quick", "--conf", str(database.conf))
-            assert f"warning: the table ods.orders: {of_table['warning']}" in checked
-            assert "warning: stream.otlp-endpoint receives traces, but no metrics" in checked
+            check_run = database.tool("check", *only, "--quick", "--conf", str(database.conf))
+            assert f"warning: the table ods.orders: {of_table['warning']}" in check_run
+            assert "warning: stream.otlp-endpoint receives traces, but no metrics" in check_run
         database.send("all", [with_time_of_day("shop.orders", 2)])
 
 
@@ -319,8 +319,8 @@ def test_two_jobs_share_the_tables_of_a_database(
     assert len(database.quarantine()) == 1, "the first job alone has what names no table"
 
     of_second = str(database.folder / "checkpoint-2-of-2")
-    refused = database.configure({}, stream={"share": "1/3", "checkpoint": of_second})
-    result = database.server.run(refused, events=database.events_file)
+    refused_conf = database.configure({}, stream={"share": "1/3", "checkpoint": of_second})
+    result = database.server.run(refused_conf, events=database.events_file)
     assert result.code == 2
     assert "the checkpoint was begun with stream.share = '2/2'" in result.output
 

@@ -31,8 +31,8 @@ def test_messages_survive_a_stop_and_a_kill(tmp_path: Path) -> None:
         topic = new_topic(broker, partitions=2)
         produce(broker, topic, [(b"a", b"1"), (b"b", None)], partition=0)
         broker.stop()
-        stopped = broker.pid
-        assert stopped is None
+        stopped_pid = broker.pid
+        assert stopped_pid is None
         broker.start()
         produce(broker, topic, [(b"c", b"3")], partition=1)
         pid = broker.pid
@@ -115,12 +115,12 @@ def test_a_missing_topic_names_the_near_ones(kafka_broker: EmbeddedBroker) -> No
 def test_a_recreated_topic_has_another_id(kafka_broker: EmbeddedBroker) -> None:
     name = new_topic(kafka_broker)
     before = checked_topics(SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(name,)))
-    remembered = {name: before[name].topic_id}
-    assert recreated_topics(remembered, before) == []
+    remembered_ids = {name: before[name].topic_id}
+    assert recreated_topics(remembered_ids, before) == []
     delete_topic(kafka_broker, name)
     new_topic(kafka_broker, name=name)
     assert recreated_topics(
-        remembered,
+        remembered_ids,
         checked_topics(SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(name,))),
     ) == [name]
 

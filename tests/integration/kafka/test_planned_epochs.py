@@ -40,14 +40,14 @@ def test_a_checkpoint_of_sparks_source_goes_on(harness: JobHarness, is_done: boo
     Its epochs had four messages at most. Where Spark had not noted that the last one was done, the
     table has it, and it is not written twice.
     """
-    with zipfile.ZipFile(FIXTURES / "spark-4.1.3.zip") as recorded:
-        for name in recorded.namelist():
+    with zipfile.ZipFile(FIXTURES / "spark-4.1.3.zip") as recorded_archive:
+        for name in recorded_archive.namelist():
             place = name.replace("table/", "warehouse/db.db/t/", 1)
             (harness.folder / place).parent.mkdir(parents=True, exist_ok=True)
-            (harness.folder / place).write_bytes(recorded.read(name))
+            (harness.folder / place).write_bytes(recorded_archive.read(name))
     state = harness.folder / "checkpoint" / "stream_app.json"
-    stored = json.loads(state.read_text()) | {"table": str(harness.table), "topic_ids": {}}
-    state.write_text(json.dumps(stored))
+    stored_state = json.loads(state.read_text()) | {"table": str(harness.table), "topic_ids": {}}
+    state.write_text(json.dumps(stored_state))
     if not is_done:
         for name in ("3", ".3.crc"):
             (harness.folder / "checkpoint" / "commits" / name).unlink()

@@ -167,8 +167,10 @@ def test_aborted_transactions_and_markers_are_not_messages(
 def test_aborted_messages_are_read_only_on_request(
     broker: EmbeddedBroker, read: Reader, transactions: str
 ) -> None:
-    uncommitted = {"isolation.level": "read_uncommitted"}
-    messages = read(broker.bootstrap, [OffsetRange(transactions, 0, 0, 16)], options=uncommitted)
+    uncommitted_option = {"isolation.level": "read_uncommitted"}
+    messages = read(
+        broker.bootstrap, [OffsetRange(transactions, 0, 0, 16)], options=uncommitted_option
+    )
     assert messages.column("offset").to_pylist() == [*range(5), *range(6, 11), *range(12, 15)]
 
 

@@ -59,11 +59,11 @@ def test_tables_of_one_name_stay_apart_through_restarts(
     same(database.rows("eu_shop_orders"), rows(range(10), "eu"))
     same(database.rows("eu_shop_items"), rows(range(3), "eu"))
     assert {row["lag"] for row in database.status()} == {0}
-    checked = database.tool("check", "--conf", str(database.conf))
-    assert checked.startswith("3 tables: nothing is wrong\n")
+    check_run = database.tool("check", "--conf", str(database.conf))
+    assert check_run.startswith("3 tables: nothing is wrong\n")
     # The checkpoint has one log of offsets for both clusters.
-    noted = (database.folder / "checkpoint/offsets/1").read_text().splitlines()[-1]
-    assert sorted(json.loads(noted)) == [
+    noted_offsets = (database.folder / "checkpoint/offsets/1").read_text().splitlines()[-1]
+    assert sorted(json.loads(noted_offsets)) == [
         f"{database.prefix}.orders", f"eu/{database.prefix}.items", f"eu/{database.prefix}.orders"
     ]  # fmt: skip
 

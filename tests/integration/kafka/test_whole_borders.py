@@ -218,8 +218,8 @@ def test_a_transaction_whose_rest_does_not_come_keeps_its_table_behind(
     bank.change("b", 1)
     bank.end(b=1)
     assert again.choose_end(2, bank.ends(3, 0, 6), bank.newest(), never) == bank.ends(3, 1, 8)
-    for opened in (cutter, again):
-        opened.close()
+    for opened_cutter in (cutter, again):
+        opened_cutter.close()
     log = [BorderLog(bank.checkpoint).border(epoch) for epoch in range(3)]
     doubts = [None if border is None else border.doubt for border in log]
     assert doubts[0] is not None

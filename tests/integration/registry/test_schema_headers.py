@@ -44,18 +44,25 @@ def messages_of(broker: EmbeddedBroker, topic: str, count: int, **source: Any) -
 @pytest.mark.kafka
 @pytest.mark.parametrize("name", CAPTURED)
 def test_rows_of_confluents_serializers(kafka_broker: EmbeddedBroker, name: str) -> None:
-    captured = CAPTURED[name]
-    head, value = bytes.fromhex(captured["head"]), bytes.fromhex(captured["value"])
+    captured_messages = CAPTURED[name]
+    head, value = (
+        bytes.fromhex(captured_messages["head"]),
+        bytes.fromhex(captured_messages["value"]),
+    )
     with schema_registry() as registry:
-        schema = captured["schema"]
-        number = registry.add(schema, schemaType=captured["schemaType"])
-        registry.guids[captured["guid"]] = number
+        schema = captured_messages["schema"]
+        number = registry.add(schema, schemaType=captured_messages["schemaType"])
+        registry.guids[captured_messages["guid"]] = number
         topic = new_topic(kafka_broker)
-        produce(kafka_broker, topic, [(b"k", value)] * 2, headers=[(captured["header"], head)])
+        produce(
+            kafka_broker, topic, [(b"k", value)] * 2, headers=[(captured_messages["header"], head)]
+        )
         produce(kafka_broker, topic, [(b"k", struct.pack(">BI", 0, number) + head[17:] + value)])
-        produce(kafka_broker, topic, [(b"k", None)], headers=[(captured["header"], head)])
+        produce(kafka_broker, topic, [(b"k", None)], headers=[(captured_messages["header"], head)])
         unknown = b"\1" + uuid.uuid4().bytes
-        produce(kafka_broker, topic, [(b"k", value)], headers=[(captured["header"], unknown)])
+        produce(
+            kafka_broker, topic, [(b"k", value)], headers=[(captured_messages["header"], unknown)]
+        )
         options = {"schema.registry.url": registry.url, "schema.id.headers": "confluent"}
         batch = messages_of(kafka_broker, topic, 5, format=name, format_options=options)
         decoder = a_format("id BIGINT, name STRING", name=name, options=options)

@@ -40,9 +40,11 @@ def test_the_job_starts_from_the_archive(tmp_path: Path) -> None:
     )
     job.start()
     assert job.finish() == 0, job.log()
-    loaded = [line for line in classes.read_text().splitlines() if " org.apache.spark." in line]
-    archived = sum("shared objects file (top)" in line for line in loaded)
-    assert archived > 0.5 * len(loaded), (archived, len(loaded))
+    loaded_classes = [
+        line for line in classes.read_text().splitlines() if " org.apache.spark." in line
+    ]
+    archived_count = sum("shared objects file (top)" in line for line in loaded_classes)
+    assert archived_count > 0.5 * len(loaded_classes), (archived_count, len(loaded_classes))
 
 
 def test_without_java_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,9 +76,9 @@ def write_epoch(
 ) -> tuple[EpochOutput, int, int]:
     """Return an epoch's rows, the messages that it read, and the number of its Spark jobs."""
     plan, before = plan_of(small), jobs_of(runner.spark)
-    routed = runner.route(0, messages, plan)
-    output = routed.write(plan)
-    return output, routed.message_count, jobs_of(runner.spark) - before
+    routed_blocks = runner.route(0, messages, plan)
+    output = routed_blocks.write(plan)
+    return output, routed_blocks.message_count, jobs_of(runner.spark) - before
 
 
 def runner_of(spark: SparkSession, broker: EmbeddedBroker, most: int) -> DriverEpochRunner:

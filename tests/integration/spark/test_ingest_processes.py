@@ -115,7 +115,7 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 def _check_sent(receiver: HttpReceiver) -> None:
     """The webhook got both stops, OTLP each epoch's trace, and the service two runs."""
     lineage = [
-        json.loads(gunzipped_body(r)) for r in receiver.posted if r.path == "/api/v1/lineage"
+        json.loads(gunzipped_body(r)) for r in receiver.requests if r.path == "/api/v1/lineage"
     ]
     states = [event["eventType"] for event in lineage if event["eventType"] != "RUNNING"]
     assert states == ["START", "COMPLETE"] * 2
@@ -123,13 +123,13 @@ def _check_sent(receiver: HttpReceiver) -> None:
     assert table["name"].endswith("/db.db/t")
     assert table["outputFacets"]["outputStatistics"]["rowCount"] > 0
     assert lineage[-1]["inputs"][0]["facets"]["kafkaOffsets"]["offsets"]
-    notices = [json.loads(request.body) for request in receiver.posted if request.path == "/hook"]
+    notices = [json.loads(request.body) for request in receiver.requests if request.path == "/hook"]
     assert [(notice["event"], notice["is_error"], notice["job"]) for notice in notices] == [
         ("stopped", False, "db.t")
     ] * 2
     traces = [
         ExportTraceServiceRequest.FromString(gunzipped_body(request))
-        for request in receiver.posted
+        for request in receiver.requests
         if request.path == "/v1/traces"
     ]
     spans = {
@@ -257,19 +257,19 @@ def _check_ended(harness: JobHarness, job: IngestProcess) -> None:
     assert "\tat " not in job.log()
     last = max(event["epoch"] for event in harness.events("epoch"))
     assert f"APPEND {last}" in harness.snapshots()
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    assert str(job.conf) not in listed.stdout
+    process_list = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(job.conf) not in process_list.stdout
 
 
 def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
     """A user can run the command of `ingest --print` without the environment of run.sh."""
     running(harness, harness.topic([change(1, "a")]))
     words = ["ingest", "--print", f"--conf={harness.conf}", "--set", "stream.trigger=availableNow"]
-    printed = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-P", "-m", "stream_app", *words],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    command = shlex.split(printed.stdout)
+    command = shlex.split(output.stdout)
     assert command[0].endswith("/bin/spark-submit")
     assert command[command.index(str(ROOT / "stream_app/app/submit/ingest.py")) + 1] == "--conf"
     bare = {"PATH": "/usr/bin:/bin", "HOME": str(harness.folder)}

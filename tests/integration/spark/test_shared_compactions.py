@@ -49,14 +49,14 @@ def jobs_of(spark: SparkSession) -> int:
 
 def submit_compactions(
     spark: SparkSession,
-    queued: list[tuple[FileStoreTable, CompactRequest]],
+    queued_requests: list[tuple[FileStoreTable, CompactRequest]],
     driver_bytes_max: int = 0,
 ) -> tuple[list[Future[BucketChange]], int]:
     """The ended compactions, and the number of jobs that they took."""
     before = jobs_of(spark)
     compactions = SparkCompactionQueue(spark, 1, driver_bytes_max)
     try:
-        futures = [compactions.submit(*compaction) for compaction in queued]
+        futures = [compactions.submit(*compaction) for compaction in queued_requests]
         for future in futures:
             future.exception(120)
     finally:
@@ -66,10 +66,10 @@ def submit_compactions(
 
 def test_small_compactions_of_two_tables_share_jobs(spark: SparkSession, tmp_path: Path) -> None:
     tables = [table_of(tmp_path / name).table for name in ("a", "b")]
-    queued = [(table, request) for table in tables for request in requests_of(table)]
-    assert len(queued) == 2 * BUCKETS
-    futures, jobs = submit_compactions(spark, queued)
-    for (_, request), future in zip(queued, futures, strict=True):
+    queued_requests = [(table, request) for table in tables for request in requests_of(table)]
+    assert len(queued_requests) == 2 * BUCKETS
+    futures, jobs = submit_compactions(spark, queued_requests)
+    for (_, request), future in zip(queued_requests, futures, strict=True):
         change = future.result()
         assert (change.bucket, change.removed_files) == (request.bucket, request.unit.files)
         assert sum(file.row_count for file in change.added_files) == request.unit.files[0].row_count
@@ -91,10 +91,10 @@ def test_a_failure_concerns_its_own_bucket_alone(spark: SparkSession, tmp_path: 
     assert isinstance(errors[5], StreamAppError)
     assert "data-gone.parquet" in str(errors[5])
     changes = [future.result() for future in futures if not future.exception()]
-    committed = {file.file_name for change in changes for file in change.added_files}
+    committed_names = {file.file_name for change in changes for file in change.added_files}
     written = {path.name for path in Path(table.location).rglob("data-*.parquet")}
     old = {file.file_name for request in requests for file in request.unit.files}
-    assert written - old - {broken.files[0].file_name} == committed
+    assert written - old - {broken.files[0].file_name} == committed_names
 
 
 def test_a_few_very_small_compactions_take_no_job(spark: SparkSession, tmp_path: Path) -> None:

@@ -130,15 +130,15 @@ def test_order_by_key_over_ranges_of_kafka_partitions_and_many_epochs(
         max_offsets_per_trigger=400,
         min_partitions=7,
     )
-    collected = Collected(a_plan(block_bytes_max=2_000))
+    collected_rows = Collected(a_plan(block_bytes_max=2_000))
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "11")
-    run_epochs(source.read_stream(session), tmp_path, collected)
-    assert collected.epochs == 4
-    assert max(collected.read_tasks) >= 7
-    assert {key: collected.values(key) for key in want} == want
-    assert collected.counts.message_count == collected.counts.change_count == 1400
-    assert collected.counts.last_offsets() == {topic: {"0": 699, "1": 699}}
+    run_epochs(source.read_stream(session), tmp_path, collected_rows)
+    assert collected_rows.epochs == 4
+    assert max(collected_rows.read_tasks) >= 7
+    assert {key: collected_rows.values(key) for key in want} == want
+    assert collected_rows.counts.message_count == collected_rows.counts.change_count == 1400
+    assert collected_rows.counts.last_offsets() == {topic: {"0": 699, "1": 699}}
 
 
 @pytest.mark.kafka
@@ -197,12 +197,12 @@ def test_a_task_that_is_done_again_gives_the_same_once(
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "40")
     part = plan.table_plans[0]
     failing = replace(part, pipeline=Pipeline(FailsOnce(part.pipeline)))
-    collected = Collected(replace(plan, table_plans={0: failing}))
-    run_epochs(source.read_stream(session), tmp_path, collected)
-    assert [collected.values(key) for key in range(3)] == [
+    collected_rows = Collected(replace(plan, table_plans={0: failing}))
+    run_epochs(source.read_stream(session), tmp_path, collected_rows)
+    assert [collected_rows.values(key) for key in range(3)] == [
         list(range(key, 300, 3)) for key in range(3)
     ]
-    counts = collected.counts
+    counts = collected_rows.counts
     assert (
         counts.message_count,
         counts.change_count,
@@ -210,7 +210,7 @@ def test_a_task_that_is_done_again_gives_the_same_once(
         counts.skipped_count,
     ) == (302, 300, 1, 1)
     assert [
-        (bad_record["offset"], bad_record["value"]) for bad_record in collected.bad_records
+        (bad_record["offset"], bad_record["value"]) for bad_record in collected_rows.bad_records
     ] == [(300, b"{")]
 
 
@@ -238,10 +238,10 @@ def test_files_are_read_by_offset_whatever_their_order(
     plan = a_plan(tasks=3, sorts_messages=True)
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "37")
-    collected = Collected(plan)
-    run_epochs(JsonLinesSource(path=str(folder)).read_stream(session), tmp_path, collected)
-    assert collected.epochs == 1
-    assert collected.values(0) == collected.values(1) == list(range(400))
+    collected_rows = Collected(plan)
+    run_epochs(JsonLinesSource(path=str(folder)).read_stream(session), tmp_path, collected_rows)
+    assert collected_rows.epochs == 1
+    assert collected_rows.values(0) == collected_rows.values(1) == list(range(400))
 
 
 @pytest.mark.variant
@@ -256,14 +256,14 @@ def test_files_of_any_age_come_a_few_at_a_time_and_once(
         # A file a week older than the newest is left out by Spark's own default.
         os.utime(file, (1_700_000_000 + number * 864_000,) * 2)
     source = JsonLinesSource(path=str(folder), max_files_per_trigger=2)
-    collected = Collected(a_plan())
-    run_epochs(source.read_stream(spark), tmp_path, collected)
-    assert collected.epochs == 3
-    assert collected.values(1) == [0, 1, 2, 3, 4]
+    collected_rows = Collected(a_plan())
+    run_epochs(source.read_stream(spark), tmp_path, collected_rows)
+    assert collected_rows.epochs == 3
+    assert collected_rows.values(1) == [0, 1, 2, 3, 4]
     (folder / "old.jsonl").write_text(a_line(9))
     os.utime(folder / "old.jsonl", (1_600_000_000,) * 2)
-    run_epochs(source.read_stream(spark), tmp_path, collected)
-    assert collected.values(1) == [0, 1, 2, 3, 4, 9]
+    run_epochs(source.read_stream(spark), tmp_path, collected_rows)
+    assert collected_rows.values(1) == [0, 1, 2, 3, 4, 9]
 
 
 def test_a_line_that_is_not_a_message_stops_the_stream_and_says_where(

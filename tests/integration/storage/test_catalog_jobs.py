@@ -134,8 +134,8 @@ def test_a_job_works_in_a_catalog(
     assert sorted(harness.java.read(java_table), key=lambda row: row["id"]) == expected
 
     # The commands, by the table's name.
-    compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf), "--full")
-    assert compacted.code == 0, compacted.output
+    compact_run = harness.server.compact(Path("t"), "--conf", str(harness.conf), "--full")
+    assert compact_run.code == 0, compact_run.output
     lines = printed_text(capsys, "read", "lake.db.t", "--format", "jsonl").splitlines()
     assert sorted(map(json.loads, lines), key=lambda row: row["id"]) == expected
     changes = printed_text(capsys, "changelog", "lake.db.t", "--format", "jsonl")
@@ -158,8 +158,8 @@ def test_a_job_works_in_a_catalog(
         config = load_config(harness.conf, (), os.environ)
         checkpoint = JobFolder(config.stream.checkpoint, LocalFileIO())
         actions = Actions(JobSite(shown_job(config), checkpoint, SystemClock()), patience_s=120)
-        ended = actions.begin("db.t", {"action": "compact"})
-        assert ended.state is RunState.DONE, ended.lines
+        ended_action = actions.begin("db.t", {"action": "compact"})
+        assert ended_action.state is RunState.DONE, ended_action.lines
 
 
 def test_a_table_with_another_schema_is_refused(
@@ -200,13 +200,13 @@ def test_a_whole_database_is_in_a_catalog(
     same(paimon_java.read(named("taken")), rows(range(3)))
 
     # A column, a new table, and a commit of Java's in between.
-    noted = {**a_row(7), "note": "a note"}
+    noted_row = {**a_row(7), "note": "a note"}
     row = {"id": 9, "v": "java", "n": 1}
     options = {"write-only": "true"}
     paimon_java.write(named("orders"), [("+I", row)], identifier=0, options=options)
-    database.send("all", [change_of("shop.orders", noted), *creates("shop.late", range(4))])
+    database.send("all", [change_of("shop.orders", noted_row), *creates("shop.late", range(4))])
     database.run()
-    expected = [*({**old_row, "note": None} for old_row in [*rows(range(5)), row]), noted]
+    expected = [*({**old_row, "note": None} for old_row in [*rows(range(5)), row]), noted_row]
     same(paimon_java.read(named("orders")), expected)
     same(paimon_java.read(named("late")), rows(range(4)))
     assert paimon_java.list_tables(catalog)["ods"] == ["late", "orders", "taken"]

@@ -52,8 +52,8 @@ def test_a_job_on_s3_in_a_catalog_is_read_by_java_and_pyiceberg(
     harness.run()
     harness.send(topic, [change(1, "new", "v1"), change(2, None, "v2"), change(1000, "late")])
     harness.run()
-    compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf))
-    assert compacted.code == 0, compacted.output
+    compact_run = harness.server.compact(Path("t"), "--conf", str(harness.conf))
+    assert compact_run.code == 0, compact_run.output
 
     expected = {key: f"v{key}" for key in range(300) if key != 2} | {1: "new", 1000: "late"}
     java_table = NamedTable(
@@ -70,8 +70,8 @@ def test_a_job_on_s3_in_a_catalog_is_read_by_java_and_pyiceberg(
     java_on_s3.write(java_table, [("+I", row)], identifier=0, options={"write-only": True})
     harness.send(topic, [change(2001, "after")])
     harness.run()
-    compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf))
-    assert compacted.code == 0, compacted.output
+    compact_run = harness.server.compact(Path("t"), "--conf", str(harness.conf))
+    assert compact_run.code == 0, compact_run.output
     expected |= {2000: "java", 2001: "after"}
     assert by_id(java_on_s3.read(java_table)) == expected
     assert by_id(read_by_pyiceberg(folder, s3)) == expected

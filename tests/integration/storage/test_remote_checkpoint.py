@@ -101,17 +101,19 @@ def test_a_job_that_is_killed_beside_a_remote_checkpoint(
     assert rows == {number % 50: f"v{number}" for number in range(sent)}
     changes = [row["v"] for epoch in read_changes(table).values() for _, row in epoch]
     assert sorted(changes) == sorted(f"v{number}" for number in range(sent)), "each change once"
-    replayed = [
+    replayed_epochs = [
         json.loads(line)["value"]
         for name in files.list_names(f"{place.folder}/quarantine")
         for line in files.read_bytes(f"{place.folder}/quarantine/{name}").decode().splitlines()
     ]
-    assert sorted(replayed) == sorted(f"no JSON {MESSAGES_PER_RUN * run}" for run in range(KILLS))
+    assert sorted(replayed_epochs) == sorted(
+        f"no JSON {MESSAGES_PER_RUN * run}" for run in range(KILLS)
+    )
     assert not list(tmp_path.glob("*checkpoint*")), "nothing lies on this machine"
 
-    refused = ingest_server.run(conf, "table.name=other")
-    assert refused.code == 2
-    assert f"the checkpoint belongs to the table {place.table}, not" in refused.error
+    refused_run = ingest_server.run(conf, "table.name=other")
+    assert refused_run.code == 2
+    assert f"the checkpoint belongs to the table {place.table}, not" in refused_run.error
 
 
 def _numbers(start: int) -> range:

@@ -101,11 +101,11 @@ def test_the_doctor_reports_a_missing_right_and_a_wrong_password(
     produce(secure_kafka.broker, topic, [(b"k", b"v")])
     deny_read(secure_kafka, topic)
     wrong = {"password": "not-the-password-of-alice"}
-    for replaced, words in (
+    for replaced_text, words in (
         ({}, f"topic {topic} may not be read by this user (Read is not allowed)"),
         (wrong, "does not answer as a Kafka broker"),
     ):
-        options = secure_kafka.options("SCRAM256", **replaced)
+        options = secure_kafka.options("SCRAM256", **replaced_text)
         place = {"bootstrap-servers": secure_kafka.bootstrap("SCRAM256"), "topics": [topic]}
         conf = job_conf(
             tmp_path, source=place | {f"kafka.{key}": value for key, value in options.items()}

@@ -84,8 +84,8 @@ def test_a_killed_changelog_to_kafka_resumes_without_loss(
         for _, _, key, value in records
         for message in [json.loads(value or b"")]
     }
-    created = {(2, key, "c") for key in range(10, 10 + ROWS)}
-    assert changes == created | {(1, 1, "c"), (1, 2, "c"), (3, 1, "u"), (3, 2, "d")}
+    created_changes = {(2, key, "c") for key in range(10, 10 + ROWS)}
+    assert changes == created_changes | {(1, 1, "c"), (1, 2, "c"), (3, 1, "u"), (3, 2, "d")}
     assert len(records) >= len(changes)
 
     columns = "id BIGINT NOT NULL, v STRING, d DECIMAL(9,2), at TIMESTAMP(3)"

@@ -71,10 +71,10 @@ def offsets_read(conf: Path, job: DatabaseJob, folder: Path) -> list[int]:
     """Return the offsets that one comparison reads with little memory; nothing differs."""
     config, tables = load_config(conf, [], {}), [job.table(name) for name in "abc"]
     comparison = Comparison(str(folder), lambda *_: None, chunk_row_count=7)
-    compared = [comparison.add(table, config.source, TableConfig()) for table in tables]
+    compared_tables = [comparison.add(table, config.source, TableConfig()) for table in tables]
     splitter = Recorded(recorded_splitter(config.job_tables, *tables))
     comparison.read(splitter)
-    assert [finding for table in compared for finding in table.findings(CheckReport())] == []
+    assert [finding for table in compared_tables for finding in table.findings(CheckReport())] == []
     return sorted(splitter.offsets)
 
 

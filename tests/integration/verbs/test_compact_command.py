@@ -134,17 +134,17 @@ def test_compact_runs_as_a_service_beside_a_job(
     lines = [event["message"] for event in events if event.get("table") == "db.t"]
     assert "sorted runs of 4 buckets" in lines[-1]
     assert any("levels 0 0 0 → " in message for message in lines)
-    [notice] = [request for request in receiver.posted if request.path == "/hook"]
+    [notice] = [request for request in receiver.requests if request.path == "/hook"]
     assert SIGNATURE in notice.headers
     assert json.loads(notice.body).items() >= {
         "event": "stopped", "job": "compact db.t", "is_error": False,
     }.items()  # fmt: skip
     traces = [
-        gunzipped_body(request) for request in receiver.posted if request.path == "/v1/traces"
+        gunzipped_body(request) for request in receiver.requests if request.path == "/v1/traces"
     ]
     assert b"idle commit" in traces[-1]
     traces = [
-        gunzipped_body(request) for request in receiver.posted if request.path == "/v1/traces"
+        gunzipped_body(request) for request in receiver.requests if request.path == "/v1/traces"
     ]
     assert any(b"idle commit" in trace for trace in traces)
     assert "a secret of the hook" not in out + errors

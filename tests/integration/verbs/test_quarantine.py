@@ -45,21 +45,21 @@ def test_records_are_replayed_once_and_never_over_a_newer_change(
     assert harness.rows() == {1: "new", 4: "four"}
 
     conf = ["--conf", str(harness.conf)]
-    listed = [json.loads(line) for line in run(capsys, "list", *conf, "--format", "jsonl")]
-    assert [(line["reason"], line["records"], line["offsets"]) for line in listed] == [
+    listed_records = [json.loads(line) for line in run(capsys, "list", *conf, "--format", "jsonl")]
+    assert [(line["reason"], line["records"], line["offsets"]) for line in listed_records] == [
         ("not-json", 1, "5..5"),
         ("unknown-column", 3, "0..3"),
     ]
     (shown,) = run(capsys, "show", folder, "--offset", "5", "--format", "jsonl")
     assert json.loads(shown)["value"] == "no json"
     # By the configuration of that time they are as bad as they were.
-    printed = run(capsys, "replay", *conf, "--reason", "unknown-column")
-    assert [line.split(":")[0] for line in printed] == [*["still bad"] * 3, "nothing to do"]
+    output = run(capsys, "replay", *conf, "--reason", "unknown-column")
+    assert [line.split(":")[0] for line in output] == [*["still bad"] * 3, "nothing to do"]
 
     harness.configure(topic, stream={"quarantine": folder})
-    printed = run(capsys, "replay", *conf, "--all")
-    assert printed[-1] == "replayed 1 record: 1 changes in snapshot 2"
-    assert printed[-2].startswith(
+    output = run(capsys, "replay", *conf, "--all")
+    assert output[-1] == "replayed 1 record: 1 changes in snapshot 2"
+    assert output[-2].startswith(
         "2 records: a newer change of their row is in the table; the first"
     )
     assert harness.rows() == {1: "new", 2: "two", 4: "four"}

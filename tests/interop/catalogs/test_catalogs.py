@@ -171,8 +171,8 @@ def test_new_tables_have_the_catalog_s_defaults_as_java_s_have(
     options: Mapping[str, str], paimon_java: PaimonJava
 ) -> None:
     options = {**options, "table-default.num-levels": "4", "table-default.bucket": "7"}
-    stored = orders_of(open_catalog(options, SystemClock())).table.schema.options
-    assert (stored["num-levels"], stored["bucket"]) == ("4", "2")
+    stored_options = orders_of(open_catalog(options, SystemClock())).table.schema.options
+    assert (stored_options["num-levels"], stored_options["bucket"]) == ("4", "2")
     paimon_java.create(
         NamedTable(catalog=options, database="shop", table="runs"), [("k", "INT NOT NULL")],
         primary_keys=["k"], options={"bucket": "2"},

@@ -145,9 +145,9 @@ def test_a_table_is_described_as_paimons_java_describes_it(
     assert ours.table.location == location.removeprefix("file:").replace("/java", "/orders")
     alter_table(ours.table, [AddColumn(name="more", data_type=STRING)])
     paimon_java.alter(java_table, ("add", "more", "STRING"))
-    altered = described_parts(hive_table(metastore, Identifier("shop", "java")))
-    assert described_parts(hive_table(metastore)) == altered
-    assert altered["columns"][-1] == ("more", "string")
+    altered_parts = described_parts(hive_table(metastore, Identifier("shop", "java")))
+    assert described_parts(hive_table(metastore)) == altered_parts
+    assert altered_parts["columns"][-1] == ("more", "string")
 
 
 def test_comments_are_in_the_metastore(metastore: HiveMetastore, options: dict[str, str]) -> None:

@@ -109,17 +109,23 @@ def test_the_catalog_counts_what_partitions_have(
     table.commit(sale(9))
     table.compact()
     path = ("databases", "shop", "tables", "sales", "partitions")
-    counted = api_of(warehouse).get(*path).value["partitions"]
+    counted_partitions = api_of(warehouse).get(*path).value["partitions"]
     files = [path for path in Path(table.path).rglob("data-*") if path.is_file()]
-    assert {partition["spec"]["day"]: partition["recordCount"] for partition in counted} == {
+    assert {
+        partition["spec"]["day"]: partition["recordCount"] for partition in counted_partitions
+    } == {
         "monday": 7,
         "tuesday": 6,
     }
     assert all(
-        partition["totalBuckets"] == 1 and partition["fileCount"] >= 1 for partition in counted
+        partition["totalBuckets"] == 1 and partition["fileCount"] >= 1
+        for partition in counted_partitions
     )
     newest = max(path.stat().st_mtime for path in files) * 1000
-    assert all(abs(partition["lastFileCreationTime"] - newest) < 600_000 for partition in counted)
+    assert all(
+        abs(partition["lastFileCreationTime"] - newest) < 600_000
+        for partition in counted_partitions
+    )
 
 
 def test_pypaimon_reads_by_the_catalog(
@@ -143,13 +149,16 @@ def test_the_server_makes_each_change_of_a_schema(
         SetTableComment("sales"),
         SetOption("snapshot.num-retained.min", "3"),
     ]
-    altered = alter_table(table, changes)
-    assert altered == open_in_catalog(catalog, SALES).schema
-    assert altered.schema_id == 1
-    assert [(column.name, column.description) for column in altered.fields] == [
+    altered_schema = alter_table(table, changes)
+    assert altered_schema == open_in_catalog(catalog, SALES).schema
+    assert altered_schema.schema_id == 1
+    assert [(column.name, column.description) for column in altered_schema.fields] == [
         ("n", "how many"), ("day", None), ("k", None), ("value", "of a sale"),
     ]  # fmt: skip
-    assert (altered.comment, altered.options["snapshot.num-retained.min"]) == ("sales", "3")
+    assert (altered_schema.comment, altered_schema.options["snapshot.num-retained.min"]) == (
+        "sales",
+        "3",
+    )
     alter_table(table, [DropColumn("n"), UnsetOption("snapshot.num-retained.min")])
     assert [name for name, _ in paimon_java.types(named_table(warehouse))] == ["day", "k", "value"]
 
@@ -160,10 +169,10 @@ def test_a_rollback_goes_through_the_catalog(
     table = sales_of(catalog)
     for number in range(3):
         table.commit(sale(number))
-    opened = open_in_catalog(catalog, SALES)
-    plan = plan_rollback(opened, opened.snapshots.snapshot(1))
-    roll_back(opened, plan, resets_consumers=False)
-    assert opened.snapshots.latest_id() == 1
+    opened_table = open_in_catalog(catalog, SALES)
+    plan = plan_rollback(opened_table, opened_table.snapshots.snapshot(1))
+    roll_back(opened_table, plan, resets_consumers=False)
+    assert opened_table.snapshots.latest_id() == 1
     assert [row["k"] for row in paimon_java.read(named_table(warehouse))] == [0]
     paimon_java.write(named_table(warehouse), [sale(7)], identifier=0)
     assert [snapshot["id"] for snapshot in paimon_java.snapshots(named_table(warehouse))] == [1, 2]
@@ -289,5 +298,5 @@ def test_logins_that_stream_app_does_not_have(warehouse: RestWarehouse) -> None:
 def test_the_server_names_options_of_new_tables(rest_server: RestServer, tmp_path: Path) -> None:
     options = {"table-default.num-levels": "4", "table-default.bucket": "7"}
     warehouse = rest_server.warehouse(tmp_path, defaults=options)
-    stored = sales_of(open_catalog(warehouse.options, SystemClock())).table.schema.options
-    assert (stored["num-levels"], stored["bucket"]) == ("4", "1")
+    stored_options = sales_of(open_catalog(warehouse.options, SystemClock())).table.schema.options
+    assert (stored_options["num-levels"], stored_options["bucket"]) == ("4", "1")

@@ -97,5 +97,5 @@ def test_we_and_java_write_a_table_by_its_login_alone(
     ours.compact()
     expected = {1: "a", 2: "b", 3: "java", 4: "late"}
     assert by_id(read_rows(in_a_task)) == expected
-    opened = open_in_catalog(open_catalog(warehouse.options, SystemClock()), ORDERS)
-    assert by_id(read_rows(opened)) == expected
+    opened_table = open_in_catalog(open_catalog(warehouse.options, SystemClock()), ORDERS)
+    assert by_id(read_rows(opened_table)) == expected

@@ -158,8 +158,8 @@ def conditions_are_javas(java: PaimonJava, location: str, noise: random.Random) 
             plain = normal_rows(rows.filter(pc.equal(rows.column(name), value)))[0][name]
             theirs_ = plain if sign == "=" else {"op": sign, "value": plain}
         read = by_content(normal_rows(table.read(where=where).read_all()))
-        filtered = by_content(normal_rows(rows.filter(where)))
-        assert read == filtered, (name, sign, value)
+        filtered_rows = by_content(normal_rows(rows.filter(where)))
+        assert read == filtered_rows, (name, sign, value)
         assert read == by_content(java.read(location, where={name: theirs_})), (name, sign, value)
 
 

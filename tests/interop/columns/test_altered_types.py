@@ -143,11 +143,11 @@ NOT_READ = {
 
 
 def a_table(
-    java: PaimonJava, location: Path, stored: str, columns: int, values: Sequence[Any]
+    java: PaimonJava, location: Path, stored_type: str, columns: int, values: Sequence[Any]
 ) -> str:
     """A row for each value, and one of nulls; all columns hold the same."""
     names = [f"c{number}" for number in range(columns)]
-    java.create(location, [("k", "INT"), *((name, stored) for name in names)],
+    java.create(location, [("k", "INT"), *((name, stored_type) for name in names)],
                 options={"bucket": "-1"})  # fmt: skip
     rows = [dict.fromkeys(names, value) | {"k": k} for k, value in enumerate([*values, None])]
     java.batch_write(location, [("+I", row) for row in rows])
@@ -194,32 +194,32 @@ def every_one(_: str) -> bool:
 
 TEXT_TYPES = ("CHAR", "VARCHAR", "STRING", "BINARY", "VARBINARY", "BYTES")
 CASES: dict[str, tuple[str, list[Any], Callable[[str], bool]]] = {
-    stored: (stored, values, every_one) for stored, values in STORED.items()
+    kind: (kind, values, every_one) for kind, values in STORED.items()
 } | {
     # What is not a number, no date or too far away has no counterpart: test_what_java_cannot_read.
-    stored: (stored, STORED[stored], lambda wanted: is_of(wanted, *TEXT_TYPES))
-    for stored in ("CHAR(4)", "VARCHAR(5)", "STRING")
+    kind: (kind, STORED[kind], lambda target: is_of(target, *TEXT_TYPES))
+    for kind in ("CHAR(4)", "VARCHAR(5)", "STRING")
 } | {
-    stored: (stored, STORED[stored], lambda wanted: not is_of(wanted, "DECIMAL"))
-    for stored in ("FLOAT", "DOUBLE")
+    kind: (kind, STORED[kind], lambda target: not is_of(target, "DECIMAL"))
+    for kind in ("FLOAT", "DOUBLE")
 } | {
-    stored: (stored, STORED[stored], lambda wanted: not is_of(wanted, "TIMESTAMP", "DATE", "TIME"))
-    for stored in ("DATE", "TIMESTAMP(0)", "TIMESTAMP(3)", "BIGINT")
+    kind: (kind, STORED[kind], lambda target: not is_of(target, "TIMESTAMP", "DATE", "TIME"))
+    for kind in ("DATE", "TIMESTAMP(0)", "TIMESTAMP(3)", "BIGINT")
 } | {
     # Paimon 1.4 takes the day after for times before 1970, later versions do not.
-    stored: (stored, STORED[stored], lambda wanted: not is_of(wanted, "DATE", "TIME"))
-    for stored in ("TIMESTAMP(6)", "TIMESTAMP(9)")
+    kind: (kind, STORED[kind], lambda target: not is_of(target, "DATE", "TIME"))
+    for kind in ("TIMESTAMP(6)", "TIMESTAMP(9)")
 } | {
     "near DATE": ("DATE", ["1970-01-01", "2024-02-29", "1969-12-31"], every_one),
     "near BIGINT": ("BIGINT", [0, 1, -1, 1_700_000_000, -1_700_000_000], every_one),
     "far BIGINT": ("BIGINT", [0, -62_135_596_800, 253_402_300_799],
-                   lambda wanted: parse_data_type(wanted).precision <= 6),
+                   lambda target: parse_data_type(target).precision <= 6),
     "near TIMESTAMP(0)": ("TIMESTAMP(0)", [time[:19] for time in TIMES if time > "1970"],
                           every_one),
     "near TIMESTAMP(3)": ("TIMESTAMP(3)", [time for time in TIMES if time > "1970"], every_one),
     "far TIMESTAMP(3)": ("TIMESTAMP(3)", [*TIMES, *FAR],
-                         lambda wanted: parse_data_type(wanted).root in TIMESTAMP_ROOTS
-                         and parse_data_type(wanted).precision <= 6),
+                         lambda target: parse_data_type(target).root in TIMESTAMP_ROOTS
+                         and parse_data_type(target).precision <= 6),
     "near TIMESTAMP(9)": ("TIMESTAMP(9)", [time for time in FINEST if time > "1970"], every_one),
     "finite FLOAT": ("FLOAT", [number for number in FLOATS if is_finite(number)], every_one),
     "finite DOUBLE": ("DOUBLE", [double for double in DOUBLES if is_finite(double)], every_one),
@@ -230,43 +230,45 @@ CASES: dict[str, tuple[str, list[Any], Callable[[str], bool]]] = {
 def test_every_type_is_read_as_every_other(
     paimon_java: PaimonJava, tmp_path: Path, name: str
 ) -> None:
-    stored, values, chosen = CASES[name]
+    stored_type, values, chosen = CASES[name]
     types = [
         kind
         for kind in WANTED
-        if kind != stored and chosen(kind)
-        and can_be_read_as(parse_data_type(stored), parse_data_type(kind))
+        if kind != stored_type and chosen(kind)
+        and can_be_read_as(parse_data_type(stored_type), parse_data_type(kind))
     ]  # fmt: skip
-    location = a_table(paimon_java, tmp_path / "db.db" / "t", stored, len(types), values)
+    location = a_table(paimon_java, tmp_path / "db.db" / "t", stored_type, len(types), values)
     paimon_java.alter(location, *(("type", f"c{n}", kind) for n, kind in enumerate(types)))
     assert_same(read(location), paimon_java.read(location), types)
 
 
-@pytest.mark.parametrize("stored", STORED)
-def test_paimon_gives_no_other_types(paimon_java: PaimonJava, tmp_path: Path, stored: str) -> None:
-    location = a_table(paimon_java, tmp_path / "db.db" / "t", stored, 1, [])
+@pytest.mark.parametrize("stored_type", STORED)
+def test_paimon_gives_no_other_types(
+    paimon_java: PaimonJava, tmp_path: Path, stored_type: str
+) -> None:
+    location = a_table(paimon_java, tmp_path / "db.db" / "t", stored_type, 1, [])
     for kind in WANTED:
-        if not can_be_read_as(parse_data_type(stored), parse_data_type(kind)):
+        if not can_be_read_as(parse_data_type(stored_type), parse_data_type(kind)):
             with pytest.raises(PaimonError):
                 paimon_java.alter(location, ("type", "c0", kind))
 
 
-@pytest.mark.parametrize("wanted", TEXTS)
+@pytest.mark.parametrize("wanted_type", TEXTS)
 def test_texts_are_read_as_java_reads_them(
-    paimon_java: PaimonJava, tmp_path: Path, wanted: str
+    paimon_java: PaimonJava, tmp_path: Path, wanted_type: str
 ) -> None:
-    location = a_table(paimon_java, tmp_path / "db.db" / "t", "STRING", 1, TEXTS[wanted])
-    paimon_java.alter(location, ("type", "c0", wanted))
-    assert_same(read(location), paimon_java.read(location), [wanted])
+    location = a_table(paimon_java, tmp_path / "db.db" / "t", "STRING", 1, TEXTS[wanted_type])
+    paimon_java.alter(location, ("type", "c0", wanted_type))
+    assert_same(read(location), paimon_java.read(location), [wanted_type])
 
 
-@pytest.mark.parametrize("wanted", NOT_READ)
+@pytest.mark.parametrize("wanted_type", NOT_READ)
 def test_what_java_cannot_read_is_refused(
-    paimon_java: PaimonJava, tmp_path: Path, wanted: str
+    paimon_java: PaimonJava, tmp_path: Path, wanted_type: str
 ) -> None:
-    for number, text in enumerate(NOT_READ[wanted]):
+    for number, text in enumerate(NOT_READ[wanted_type]):
         location = a_table(paimon_java, tmp_path / "db.db" / f"t{number}", "STRING", 1, [text])
-        paimon_java.alter(location, ("type", "c0", wanted))
+        paimon_java.alter(location, ("type", "c0", wanted_type))
         with pytest.raises(PaimonError):
             paimon_java.read(location)
         with pytest.raises(

@@ -217,9 +217,9 @@ def test_two_values_of_the_same_age_are_no_guess(
     noise = random.Random(seed)
     rows = [{**some_row(noise, k), "picture": noise.randbytes(6000)} for k in range(20)]
     pypaimon.write(path, pa.Table.from_pylist(rows, BLOBS), options=ROLLING)
-    numbered = pa.schema([("_ROW_ID", pa.int64()), BLOBS.field("picture")])
+    numbered_schema = pa.schema([("_ROW_ID", pa.int64()), BLOBS.field("picture")])
     new = [{"_ROW_ID": number, "picture": b"new"} for number in range(20)]
-    pypaimon.update(path, pa.Table.from_pylist(new, numbered))
+    pypaimon.update(path, pa.Table.from_pylist(new, numbered_schema))
     with pytest.raises(CorruptFileError, match="both with sequence number"):
         read(path)
     assert len(read(path, columns=["k", "sound"])) == 20

@@ -95,8 +95,8 @@ def test_nulls_and_missing_values_become_the_default(
     )
     SmallTable(open_file_store_table(ours)).commit(*changes)
     every: dict[str, Any] = {"p": None, **nulls}
-    inserted = [{"k": 1, **every}, {"k": 2, **every}, {"k": 3, **every, **own_values}]
-    paimon_java.batch_write(javas, [("+I", row) for row in inserted])
+    inserted_rows = [{"k": 1, **every}, {"k": 2, **every}, {"k": 3, **every, **own_values}]
+    paimon_java.batch_write(javas, [("+I", row) for row in inserted_rows])
     expected = by_content(paimon_java.read(javas))
     assert by_content(paimon_java.read(ours)) == expected
     rows = stream_app.open_table(ours).read().read_all()

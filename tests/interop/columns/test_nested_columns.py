@@ -100,11 +100,13 @@ KINDS = {
 }  # fmt: skip
 
 
-def rows_without_order(rows: Iterable[Row], unordered: Collection[str] = UNORDERED) -> list[str]:
+def rows_without_order(
+    rows: Iterable[Row], unordered_names: Collection[str] = UNORDERED
+) -> list[str]:
     """Return a value without the order of elements where Paimon has none."""
     return by_content(
         {
-            name: sorted(value, key=repr) if name in unordered and value else value
+            name: sorted(value, key=repr) if name in unordered_names and value else value
             for name, value in row.items()
         }
         for row in rows
@@ -117,18 +119,22 @@ def test_rows_are_those_of_a_table_that_paimon_alone_writes(
 ) -> None:
     """The rows agree after each flush, compaction and restart; our table's writers take turns."""
     kind, rng = KINDS[name], random.Random(f"{seed} {name}")
-    unwatched = {"write-only": "true"}
-    table = create_or_open(str(tmp_path / "db.db" / "t"), kind.schema(**unwatched), SteppingClock())
+    write_only_option = {"write-only": "true"}
+    table = create_or_open(
+        str(tmp_path / "db.db" / "t"), kind.schema(**write_only_option), SteppingClock()
+    )
     twin = tmp_path / "db.db" / "twin"
-    create_or_open(str(twin), kind.schema(**unwatched), SteppingClock())
+    create_or_open(str(twin), kind.schema(**write_only_option), SteppingClock())
     writer, changes = TableWriter(table), Rows(table.schema, kind.kinds, rng)
     for step in range(5):
         epoch = changes.epoch(rng.choice([4, 25]))
         if step % 3 != 2:
             writer.write(epoch)
         else:
-            paimon_java.write(table.location, epoch, identifier=100 + step, options=unwatched)
-        paimon_java.write(twin, epoch, identifier=step, options=unwatched)
+            paimon_java.write(
+                table.location, epoch, identifier=100 + step, options=write_only_option
+            )
+        paimon_java.write(twin, epoch, identifier=step, options=write_only_option)
         if step % 2:
             if step % 4 == 1:
                 compact_fully(replace(table, schema=kind.schema()))

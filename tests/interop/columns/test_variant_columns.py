@@ -265,11 +265,11 @@ def test_files_are_described_alike(paimon_java: PaimonJava, tmp_path: Path) -> N
     assert types[0] == types[1]
     TableWriter(open_file_store_table(str(mine))).write(encoded_changes(epoch_of(ALL)))
     paimon_java.write(theirs, epoch_of(ALL), identifier=1)
-    stored = [
+    stored_files = [
         str(pq.read_metadata(next(path.glob("bucket-0/data-*.parquet"))).schema).splitlines()[2:]
         for path in (mine, theirs)
     ]
-    assert stored[0] == stored[1]
+    assert stored_files[0] == stored_files[1]
     files = [paimon_java.read(f"{path}$files")[0] for path in (mine, theirs)]
     for statistic in ("null_value_counts", "min_value_stats", "max_value_stats"):
         assert files[0][statistic] == files[1][statistic]
@@ -315,15 +315,15 @@ def test_texts_have_members_by_name() -> None:
 DAMAGED = [{"value": b"", "metadata": b""}, {"value": b"\x0c", "metadata": b"\x01\x00\x00"}]
 
 
-@pytest.mark.parametrize("damaged", DAMAGED)
+@pytest.mark.parametrize("damaged_value", DAMAGED)
 def test_bytes_that_are_not_a_variant_are_refused_and_named(
-    tmp_path: Path, damaged: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, damaged_value: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Overwrites refuse them; of those that another program wrote, `read` says so."""
     table = create_or_open(str(tmp_path / "db.db" / "t"), schema(), SteppingClock())
     with pytest.raises(UsageError, match="column 'doc' of type VARIANT: bytes of a VARIANT are"):
-        PaimonTable(table).overwrite(pa.table({"k": [1], "doc": [damaged]}))
-    TableWriter(table).write([("+I", {"k": 1, "doc": damaged, "n": "x"})])
+        PaimonTable(table).overwrite(pa.table({"k": [1], "doc": [damaged_value]}))
+    TableWriter(table).write([("+I", {"k": 1, "doc": damaged_value, "n": "x"})])
     for form in ("table", "jsonl", "csv"):
         assert main(["read", table.location, "--format", form]) == 2
         assert "bytes of a VARIANT are damaged" in capsys.readouterr().err

@@ -65,16 +65,16 @@ def test_merged_and_compacted_vectors_are_read_by_others(
     noise, (keys, options) = random.Random(f"{seed} {kind}"), KINDS[kind]
     table = a_table(tmp_path, keys, options)
     writer, model = TableWriter(table), dict[int, dict[str, Any]]()
-    appended: list[dict[str, Any]] = []
+    appended_rows: list[dict[str, Any]] = []
     for _ in range(3):
         rows = [some_row(noise, k) for k in noise.sample(range(30), 12)]
         writer.write([("+I", row) for row in rows])
-        appended += rows
+        appended_rows += rows
         for row in rows:
             older = model.get(row["k"], {}) if kind == "partial-update" else {}
             set_values = {name: value for name, value in row.items() if value is not None}
             model[row["k"]] = {**dict.fromkeys(row), **older, **set_values}
-    expected = by_content(model.values() if keys else appended)
+    expected = by_content(model.values() if keys else appended_rows)
     for _ in range(2):
         assert by_content(read_rows(table)) == expected
         assert by_content(normal_rows(pypaimon.read(tmp_path / "db.db" / "t"))) == expected
@@ -84,12 +84,12 @@ def test_merged_and_compacted_vectors_are_read_by_others(
     assert shown.schema.field("v").type.list_size == 3
     assert shown.schema == PaimonTable(table).schema.empty_table().select(["v", "n"]).schema
     assert by_content(shown.to_pylist()) == by_content(
-        {"v": row["v"], "n": row["n"]} for row in (model.values() if keys else appended)
+        {"v": row["v"], "n": row["n"]} for row in (model.values() if keys else appended_rows)
     )
     where = "v[0] > 5 AND b[1] OR r.d[0] < 0.5"
     assert by_content(PaimonTable(table).read(where=where).read_all().to_pylist()) == by_content(
         row
-        for row in (model.values() if keys else appended)
+        for row in (model.values() if keys else appended_rows)
         if (row["v"] and row["b"] and row["v"][0] > 5)
         or (row["r"] and row["r"]["d"] and row["r"]["d"][0] < 0.5)
     )
@@ -126,8 +126,8 @@ def test_a_split_of_an_older_version_has_the_columns_of_its_schema(tmp_path: Pat
     rows: list[dict[str, Any]] = [{"k": 1, "v": [1.0, 2.0, 3.0]}, {"k": 2, "v": None}]
     TableWriter(older).write([("+I", row) for row in rows])
     (split,) = PaimonTable(older).splits()
-    renamed = ["--rename-column", "v=w", "--rename-column", "n=v"]
-    assert main(["alter", older.location, *renamed]) == 0
+    rename_arguments = ["--rename-column", "v=w", "--rename-column", "n=v"]
+    assert main(["alter", older.location, *rename_arguments]) == 0
     table = PaimonTable(open_file_store_table(older.location))
     batches = table.read_split(split, columns=["k", "v"]).read_all()
     assert batches.schema.field("v").type.list_size == 3
@@ -161,13 +161,13 @@ def test_vectors_are_printed_as_json(
     vectors = pa.array([[1.5, 2, 3], None], pa.list_(pa.float32(), 3))
     PaimonTable(table).overwrite(pa.table({"k": [1, 2], "v": vectors}))
     read = ["read", table.location, "--columns", "k,v", "--where", "k < 3", "--format"]
-    printed = {}
+    outputs = {}
     for output_format in ("csv", "jsonl", "table"):
         assert main([*read, output_format]) == 0
-        printed[output_format] = sorted(capsys.readouterr().out.splitlines())
-    assert printed["csv"] == ['"k","v"', '1,"[1.5,2.0,3.0]"', "2,"]
-    assert printed["jsonl"] == ['{"k":1,"v":[1.5,2.0,3.0]}', '{"k":2,"v":null}']
-    assert any("[1.5,2.0,3.0]" in line for line in printed["table"])
+        outputs[output_format] = sorted(capsys.readouterr().out.splitlines())
+    assert outputs["csv"] == ['"k","v"', '1,"[1.5,2.0,3.0]"', "2,"]
+    assert outputs["jsonl"] == ['{"k":1,"v":[1.5,2.0,3.0]}', '{"k":2,"v":null}']
+    assert any("[1.5,2.0,3.0]" in line for line in outputs["table"])
     out = tmp_path / "rows.parquet"
     assert main([*read, "parquet", "--out", str(out)]) == 0
     assert by_content(pq.read_table(out).to_pylist()) == by_content(

@@ -109,8 +109,8 @@ def generated_definitions() -> Iterator[Definition]:
 def definition(
     keys: tuple[str, ...], parts: tuple[str, ...], *options: dict[str, str]
 ) -> Definition:
-    merged = {key: value for option in options for key, value in option.items()}
-    return {"primary_keys": keys, "partition_keys": parts, "options": merged}
+    merged_options = {key: value for option in options for key, value in option.items()}
+    return {"primary_keys": keys, "partition_keys": parts, "options": merged_options}
 
 
 def our_problem_of(definition: Definition) -> str | None:
@@ -134,12 +134,12 @@ def test_we_refuse_all_that_paimon_refuses_and_say_why_we_refuse_more(
     columns = list(COLUMNS.items())
     requests = [{"columns": columns, **definition} for definition in definitions]
     theirs = paimon_java.ask("definitions", definitions=requests)["problems"]
-    accepted = Counter[str]()
+    accepted_counts = Counter[str]()
     for definition, problem in zip(definitions, theirs, strict=True):
         our_problem = our_problem_of(definition)
         if problem is not None:
             assert our_problem is not None, (definition, problem)
         elif our_problem is not None:
-            accepted[our_problem] += 1
-    assert not [text for text in accepted if not any(word in text for word in OURS_ALONE)]
-    assert not [word for word in OURS_ALONE if not any(word in text for text in accepted)]
+            accepted_counts[our_problem] += 1
+    assert not [text for text in accepted_counts if not any(word in text for word in OURS_ALONE)]
+    assert not [word for word in OURS_ALONE if not any(word in text for text in accepted_counts)]

@@ -95,9 +95,9 @@ def test_a_table_with_a_key_index_is_read_and_its_index_is_kept(
     schema.write_text(json.dumps({**document, "options": {**document["options"], key: "v"}}))
 
     expected = sorted_rows([{"k": k, "v": f"{min(k, 2)}"} for k in range(20)])
-    opened = stream_app.open_table(location)
-    assert sorted_rows(normal_rows(opened.read().read_all())) == expected
-    of_one = opened.read(where="v = '1'").read_all()
+    opened_table = stream_app.open_table(location)
+    assert sorted_rows(normal_rows(opened_table.read().read_all())) == expected
+    of_one = opened_table.read(where="v = '1'").read_all()
     assert of_one.to_pylist() == [{"k": 1, "v": "1"}]
     assert sorted_rows(normal_rows(pypaimon.read(location))) == expected
 

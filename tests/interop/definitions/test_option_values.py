@@ -52,7 +52,7 @@ OPEN = [
 
 def refusals(java: PaimonJava, pypaimon: PyPaimonReader, path: Path) -> list[str]:
     """The readers and writers that refuse the table."""
-    refused = []
+    refused_values = []
     uses: dict[str, Callable[[], object]] = {
         "java reads": lambda: java.read(path),
         "java writes": lambda: java.write(path, [("+I", {"k": 2, "v": "b"})], identifier=7),
@@ -62,8 +62,8 @@ def refusals(java: PaimonJava, pypaimon: PyPaimonReader, path: Path) -> list[str
         try:
             use()
         except (PaimonError, PyPaimonError):
-            refused.append(name)
-    return refused
+            refused_values.append(name)
+    return refused_values
 
 
 def table_with(path: Path, key: str, value: str) -> None:

@@ -120,19 +120,19 @@ def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> N
     java_options, _ = paimon_java.options()
     newer = set(NEWER_KEYS.split())
     known_types = {key: kind for key, kind in CORE_KEYS.items() if key not in newer}
-    unjudged = OWN_KEYS | newer
+    unjudged_keys = OWN_KEYS | newer
     known_types |= {
-        key: _general(option.kind) for key, option in OPTIONS.items() if key not in unjudged
+        key: _general(option.kind) for key, option in OPTIONS.items() if key not in unjudged_keys
     }
     kinds = {key: KINDS.get(option["type"], TEXT) for key, option in java_options.items()}
     # Options of a column or a class are known by their beginning; some are only known by name.
     unread = PAIMON_KEYS - CORE_KEYS.keys()
-    listed = {
+    listed_keys = {
         key: kind
         for key, kind in kinds.items()
         if not key.startswith(PAIMON_PREFIXES) and key not in unread
     }
-    assert {key: known_types.get(key) for key in listed} == listed
+    assert {key: known_types.get(key) for key in listed_keys} == listed_keys
     assert {key: kinds.get(key) for key in known_types} == known_types
     assert not newer & java_options.keys()
     older = {key for option in java_options.values() for key in option["older_keys"]}
@@ -143,7 +143,7 @@ def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> N
 def test_we_read_the_texts_that_paimon_reads_and_refuse_the_others(
     paimon_java: PaimonJava,
 ) -> None:
-    texts = [(key, text) for key, joined in TEXTS.items() for text in joined.split("|")]
+    texts = [(key, text) for key, joined_texts in TEXTS.items() for text in joined_texts.split("|")]
     _, theirs = paimon_java.options(texts)
     ours = [_read(key, text) for key, text in texts]
     # Java shows a choice as its enum has it.

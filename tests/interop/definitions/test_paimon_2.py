@@ -59,8 +59,10 @@ def test_each_option_of_the_newest_pypaimon_is_known_with_its_type(
     assert len(paimon_options) > 100
     assert unknown_options(dict.fromkeys(paimon_options, "")) == []
     ours = CORE_KEYS | {key: option.kind for key, option in OPTIONS.items()}
-    listed = {key: kind for key, kind in paimon_options.items() if kind in TYPES and key in ours}
-    other_kinds = {key: kind for key, kind in listed.items() if ours[key].name != TYPES[kind]}
+    listed_kinds = {
+        key: kind for key, kind in paimon_options.items() if kind in TYPES and key in ours
+    }
+    other_kinds = {key: kind for key, kind in listed_kinds.items() if ours[key].name != TYPES[kind]}
     assert other_kinds == {}
     # Each stands in a list, or begins as options do whose rest nobody lists.
     assert all(

@@ -218,10 +218,10 @@ def test_times_that_orc_does_not_hold_are_not_written(
     writer = TableWriter(open_file_store_table(str(path)))
     with pytest.raises(
         UnsupportedTableError, match="ORC cannot hold a time of column 'a' exactly"
-    ) as refused:
+    ) as raised:
         writer.write([row])
-    assert "alter TABLE --set file.format=parquet" in refused.value.fix
-    assert refused.value.where.startswith(f"{path}/bucket-0/data-")
+    assert "alter TABLE --set file.format=parquet" in raised.value.fix
+    assert raised.value.where.startswith(f"{path}/bucket-0/data-")
     if text.startswith("9999"):
         paimon_java.write(path, [row], identifier=1)
         with pytest.raises(UnsupportedTableError, match="times of ORC from 1678 to 2261"):

@@ -266,11 +266,11 @@ def test_a_table_of_paimon_stays_sound_while_stream_app_writes_and_expires(
         assert isinstance(writer.executor, CompactInCaller)
         assert writer.executor.requests or not layout.has_key or layout.options == POSTPONED
         assert_sound(paimon_java, path, layout)
-    tagged = paimon_java.read(path, options={"scan.tag-name": "old"})
+    tagged_rows = paimon_java.read(path, options={"scan.tag-name": "old"})
     expire: list[Any] = ["expire-snapshots", str(path), "--retain-max", "1", "--retain-min", "1"]
     assert main(expire) == 0, capsys.readouterr().err
     assert by_content(paimon_java.read(path, options={"scan.tag-name": "old"})) == by_content(
-        tagged
+        tagged_rows
     )
     assert main(["delete-tag", str(path), "old"]) == 0, capsys.readouterr().err
     if "changelog.num-retained.min" not in layout.options:

@@ -220,11 +220,11 @@ def test_a_branch_is_not_followed_while_its_snapshots_expire(table: Path) -> Non
     announcement = ExpiryAnnouncement(
         start=1, end=first.snapshot_id, end_list=first.delta_manifest_list
     )
-    announced = side.expiry_announcements.announce(announcement)
+    announced_path = side.expiry_announcements.announce(announcement)
     plan = plan_fast_forward(open_file_store_table(str(table)), "side")
     with pytest.raises(UsageError, match="an expiry is deleting snapshots of the branch"):
         fast_forward(open_file_store_table(str(table)), plan)
-    side.expiry_announcements.withdraw(announced)
+    side.expiry_announcements.withdraw(announced_path)
     assert side.rollback_announcements.announcements() == {}
     fast_forward(open_file_store_table(str(table)), plan)
 

@@ -101,8 +101,10 @@ def test_a_rescaled_partition(paimon_java: PaimonJava, tmp_path: Path) -> None:
     writer = TableWriter(table)
     for epoch in range(3):
         writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
-    altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
-    assert table.schemas.create(altered)
+    altered_schema = replace(
+        table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"}
+    )
+    assert table.schemas.create(altered_schema)
 
     def lost() -> list[int]:
         return [
@@ -110,8 +112,8 @@ def test_a_rescaled_partition(paimon_java: PaimonJava, tmp_path: Path) -> None:
         ]
 
     assert lost() == []
-    rescaled = require_writable(open_file_store_table(table.location, table.clock))
-    job = rescaled.with_options({"write-only": "false"})
+    rescaled_table = require_writable(open_file_store_table(table.location, table.clock))
+    job = rescaled_table.with_options({"write-only": "false"})
     compactor = StreamTableCommit(
         job, "c", CompactInCaller(job), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
@@ -155,9 +157,9 @@ def test_of_two_rows_with_one_number_the_lower_level_counts(
         for epoch, level in enumerate(order):
             rows: list[Change] = [("+I", {**key, "v": levels[level]}) for key in keys]
             [change] = write_changes(table, rows, 0)
-            lifted = tuple(file.at_level(level) for file in change.added_files)
+            lifted_files = tuple(file.at_level(level) for file in change.added_files)
             commit = FileStoreCommit(table, CommitHistory(table, "a", table.snapshots.latest()))
-            change = replace(change, added_files=lifted)
+            change = replace(change, added_files=lifted_files)
             commit.commit_appends(ManifestCommittable(identifier=epoch, changes=(change,)))
         assert by_content(read_rows(table)) == expected
         assert by_content(paimon_java.read(table.location)) == expected

@@ -80,19 +80,25 @@ def assert_same_left(theirs: Path, ours: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "retained"), [("keyed", 4), ("changelog", 1), ("lookup", 1), ("deletion vectors", 1)]
+    ("kind", "snapshot_count"),
+    [("keyed", 4), ("changelog", 1), ("lookup", 1), ("deletion vectors", 1)],
 )
 def test_java_and_we_expire_a_java_table_alike(
-    paimon_java: PaimonJava, tmp_path: Path, kind: str, retained: int
+    paimon_java: PaimonJava, tmp_path: Path, kind: str, snapshot_count: int
 ) -> None:
     path = tmp_path / "db.db" / "t"
     javas_table(paimon_java, path, TABLES[kind])
     rows = paimon_java.read(path)
-    tagged = paimon_java.read(path, options={"scan.tag-name": "t"})
+    tagged_rows = paimon_java.read(path, options={"scan.tag-name": "t"})
     java_path, ours = two_copies(path)
-    count = paimon_java.expire(java_path, retain_max=retained, retain_min=retained)
+    count = paimon_java.expire(java_path, retain_max=snapshot_count, retain_min=snapshot_count)
     assert (
-        expire(open_file_store_table(str(ours)), num_max=retained, num_min=retained, retained_ms=0)
+        expire(
+            open_file_store_table(str(ours)),
+            num_max=snapshot_count,
+            num_min=snapshot_count,
+            retained_ms=0,
+        )
         == count
         > 2
     )
@@ -102,7 +108,7 @@ def test_java_and_we_expire_a_java_table_alike(
     )
     assert sorted_rows(paimon_java.read(ours)) == sorted_rows(rows)
     as_tagged = paimon_java.read(ours, options={"scan.tag-name": "t"})
-    assert sorted_rows(as_tagged) == sorted_rows(tagged)
+    assert sorted_rows(as_tagged) == sorted_rows(tagged_rows)
 
 
 @pytest.mark.parametrize("kind", ["keyed", "changelog"])
@@ -181,8 +187,8 @@ def test_jobs_know_their_epochs_through_paimons_commits_and_expiry(
     second.commit.compact_due()
     table = first.table
     paimon_java.tag(path, "t", 2)
-    announced = ExpiryAnnouncement(start=1, end=2, end_list="that of another snapshot")
-    table.expiry_announcements.announce(announced)
+    announcement = ExpiryAnnouncement(start=1, end=2, end_list="that of another snapshot")
+    table.expiry_announcements.announce(announcement)
     for number in range(2):
         rows = [("+I", {"k": 20 + number, "v": "paimon"})]
         paimon_java.write(path, rows, identifier=number, options={"write-only": True})

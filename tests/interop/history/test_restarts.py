@@ -163,8 +163,8 @@ def test_turns_with_restarts_give_the_changelog_of_java_alone(
     assert by_content(paimon_java.read(path)) == by_content(read_rows(table)) == rows
     assert java_changes(paimon_java, path) == java_changes(paimon_java, alone)
     if CASES[case].get("changelog-producer"):
-        followed = our_changes(stream_app.PaimonTable(table).changelog(snapshot=1))
-        assert [changes for changes in followed.values() if changes] == java_changes(
+        followed_changes = our_changes(stream_app.PaimonTable(table).changelog(snapshot=1))
+        assert [changes for changes in followed_changes.values() if changes] == java_changes(
             paimon_java, alone
         )
     audit = normal_rows(stream_app.PaimonTable(table).system("audit_log"))
@@ -178,10 +178,10 @@ def live_rows(table: FileStoreTable) -> int:
     """The rows that no vector deletes; readers of such a table do not merge."""
     latest = latest_of(table)
     vectors = deletion_vectors(table, latest)
-    deleted = {
+    deleted_names = {
         name: vector.cardinality for by_file in vectors.values() for name, vector in by_file.items()
     }
     return sum(
-        entry.file.row_count - deleted.get(entry.file.file_name, 0)
+        entry.file.row_count - deleted_names.get(entry.file.file_name, 0)
         for entry in FileStoreScan(table).live(latest)
     )

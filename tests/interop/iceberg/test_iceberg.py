@@ -130,20 +130,20 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
     assert create_tag(table.table, new_tag(table.table, "monday", latest_snapshot.snapshot_id))
     note = AddColumn(name="note", data_type=STRING, comment="of the clerk")
     alter_table(table.table, [note, SetTableComment("what was sold")])
-    altered = SmallTable(open_file_store_table(table.path), epoch=1)
-    altered.commit(("+U", {**row, "note": "late"}))
-    altered.compact()
-    assert_same(iceberg.read(metadata_of(altered)), altered)
-    assert_same(iceberg.read_by_duckdb(metadata_of(altered)), altered)
-    rows = iceberg.read(metadata_of(altered), where="dt = '2024-01-03'")
+    altered_table = SmallTable(open_file_store_table(table.path), epoch=1)
+    altered_table.commit(("+U", {**row, "note": "late"}))
+    altered_table.compact()
+    assert_same(iceberg.read(metadata_of(altered_table)), altered_table)
+    assert_same(iceberg.read_by_duckdb(metadata_of(altered_table)), altered_table)
+    rows = iceberg.read(metadata_of(altered_table), where="dt = '2024-01-03'")
     assert [row["id"] for row in normal_rows(rows)] == [2]
-    described = iceberg.describe(metadata_of(altered))
-    assert described["identifiers"] == ["dt", "id"]
-    assert described["partitions"] == ["dt"]
-    assert described["docs"]["note"] == "of the clerk"
-    assert described["references"]["monday"] == latest_snapshot.snapshot_id
-    assert described["properties"]["gc.enabled"] == "false"
-    assert described["properties"]["comment"] == "what was sold"
+    description = iceberg.describe(metadata_of(altered_table))
+    assert description["identifiers"] == ["dt", "id"]
+    assert description["partitions"] == ["dt"]
+    assert description["docs"]["note"] == "of the clerk"
+    assert description["references"]["monday"] == latest_snapshot.snapshot_id
+    assert description["properties"]["gc.enabled"] == "false"
+    assert description["properties"]["comment"] == "what was sold"
 
 
 def test_the_next_commit_publishes_the_snapshots_that_iceberg_missed(
@@ -251,13 +251,13 @@ def test_nested_columns_have_the_ids_of_their_parts(tmp_path: Path, iceberg: Ice
     table.commit(("+I", row), ("+I", {"id": 2}))
     table.compact()
     alter_table(table.table, [RenameColumn("home", "address")])
-    altered = SmallTable(open_file_store_table(table.path), epoch=1)
-    altered.commit(
+    altered_table = SmallTable(open_file_store_table(table.path), epoch=1)
+    altered_table.commit(
         ("+I", {**{k: v for k, v in row.items() if k != "home"}, "id": 3, "address": home})
     )
-    altered.compact()
-    assert_same(iceberg.read(metadata_of(altered)), altered)
-    assert_same(iceberg.read_by_duckdb(metadata_of(altered)), altered)
+    altered_table.compact()
+    assert_same(iceberg.read(metadata_of(altered_table)), altered_table)
+    assert_same(iceberg.read_by_duckdb(metadata_of(altered_table)), altered_table)
 
 
 def test_columns_of_each_type_are_read(tmp_path: Path, iceberg: IcebergReader, seed: int) -> None:

@@ -76,10 +76,10 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(tmp_path: Path, catalog:
         table.table,
         [AddColumn(name="note", data_type=STRING, comment="of the clerk"), DropColumn("a")],
     )
-    altered = SmallTable(open_file_store_table(table.path).with_options(CLIENT), epoch=3)
-    altered.commit(("+I", {"id": 4, "at": None, "note": "x"}))
-    assert_same(catalog, altered)
-    database, name = name_in_catalog(altered.table)
+    altered_table = SmallTable(open_file_store_table(table.path).with_options(CLIENT), epoch=3)
+    altered_table.commit(("+I", {"id": 4, "at": None, "note": "x"}))
+    assert_same(catalog, altered_table)
+    database, name = name_in_catalog(altered_table.table)
     entry = catalog.glue.get_table(DatabaseName=database, Name=name)["Table"]
     columns = entry["StorageDescriptor"]["Columns"]
     assert [(column["Name"], column["Type"], column.get("Comment")) for column in columns] == [
@@ -87,8 +87,12 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(tmp_path: Path, catalog:
     ]  # fmt: skip
     assert entry["TableType"] == "EXTERNAL_TABLE"
     assert entry["Parameters"]["previous_metadata_location"].endswith("/v3.metadata.json")
-    roll_back(altered.table, plan_rollback(altered.table, latest_snapshot), resets_consumers=False)
-    assert sorted(rows_in(catalog, altered).column("id").to_pylist()) == [0, 1, 2]
+    roll_back(
+        altered_table.table,
+        plan_rollback(altered_table.table, latest_snapshot),
+        resets_consumers=False,
+    )
+    assert sorted(rows_in(catalog, altered_table).column("id").to_pylist()) == [0, 1, 2]
 
 
 def test_another_table_of_the_name_is_left_alone(

@@ -145,9 +145,11 @@ def test_random_epochs_are_seen_in_the_metastore(
     tmp_path: Path, metastore: HiveMetastore, catalog: Reader, seed: int
 ) -> None:
     options = {**VECTORS, "snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3"}
-    judged = a_hive_table(tmp_path, metastore.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options)
-    assert_same_after_each_epoch(catalog, judged, seed)
-    assert len(metadata_files(judged)) <= 3
+    judged_table = a_hive_table(
+        tmp_path, metastore.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options
+    )
+    assert_same_after_each_epoch(catalog, judged_table, seed)
+    assert len(metadata_files(judged_table)) <= 3
 
 
 def test_columns_tags_and_rollbacks_reach_the_metastore(
@@ -165,12 +167,12 @@ def test_columns_tags_and_rollbacks_reach_the_metastore(
         DropColumn("a"),
     ]
     alter_table(table.table, changes)
-    altered = SmallTable(open_file_store_table(table.path), epoch=1)
-    altered.commit(("+I", {"id": 2, "value": 20, "note": "x"}))
-    altered.compact()
-    assert_same(catalog, altered)
-    loaded = catalog.load_table(table.table.label)
-    assert loaded.refs()["monday"].snapshot_id == latest_snapshot.snapshot_id
+    altered_table = SmallTable(open_file_store_table(table.path), epoch=1)
+    altered_table.commit(("+I", {"id": 2, "value": 20, "note": "x"}))
+    altered_table.compact()
+    assert_same(catalog, altered_table)
+    loaded_table = catalog.load_table(table.table.label)
+    assert loaded_table.refs()["monday"].snapshot_id == latest_snapshot.snapshot_id
     columns = (
         entry_of(metastore, table.table.label)
         .struct(TableField.STORAGE)
@@ -180,8 +182,12 @@ def test_columns_tags_and_rollbacks_reach_the_metastore(
         ("id", "int", ""), ("value", "int", ""), ("note", "string", "of the clerk")
     ]  # fmt: skip
 
-    roll_back(altered.table, plan_rollback(altered.table, latest_snapshot), resets_consumers=False)
-    assert rows_in(catalog, altered).to_pylist() == [{"a": 0, "id": 1, "v": 10}]
+    roll_back(
+        altered_table.table,
+        plan_rollback(altered_table.table, latest_snapshot),
+        resets_consumers=False,
+    )
+    assert rows_in(catalog, altered_table).to_pylist() == [{"a": 0, "id": 1, "v": 10}]
     again = SmallTable(open_file_store_table(table.path), epoch=2)
     again.commit(("+I", {"id": 3, "value": 30, "note": None}))
     again.compact()
@@ -260,8 +266,8 @@ def test_a_paimon_table_of_the_same_metastore_keeps_its_entry(
         assert hive.table(identifier) is not None  # still a Paimon table
         assert ("has another table of this name" in caplog.text) == (not options)
         caplog.clear()
-    loaded = catalog.load_table(f"{names['metadata.iceberg.database']}.orders")
-    assert loaded.scan().to_arrow().to_pylist() == [{"id": 1}]
+    loaded_table = catalog.load_table(f"{names['metadata.iceberg.database']}.orders")
+    assert loaded_table.scan().to_arrow().to_pylist() == [{"id": 1}]
 
 
 def test_a_late_writer_does_not_take_the_pointer_back(

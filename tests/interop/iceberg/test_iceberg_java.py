@@ -129,12 +129,12 @@ def a_row(number: int, text: str | None = "x") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def changes_of(turn: int, *, keyed: bool) -> list[Change]:
+def changes_of(turn: int, *, has_keys: bool) -> list[Change]:
     """Many rows at first, then few: so a compaction of what is due leaves the large files alone."""
     if turn == 0:
         return [("+I", a_row(number)) for number in range(2000)]
-    changed = [("+U", a_row(turn, "new")), ("-D", a_row(100 + turn))]
-    return [("+I", a_row(5000 + turn)), *(changed if keyed else [])]
+    changed_rows = [("+U", a_row(turn, "new")), ("-D", a_row(100 + turn))]
+    return [("+I", a_row(5000 + turn)), *(changed_rows if has_keys else [])]
 
 
 class Turns:
@@ -188,7 +188,7 @@ def test_the_metadata_is_java_s_but_for_named_fields(
     for turn, expected in enumerate(
         (DIFFERENCES_AT_FIRST_COMMIT[kind], DIFFERENCES_AT_SECOND_COMMIT[kind])
     ):
-        changes = changes_of(turn, keyed=bool(turns.keys))
+        changes = changes_of(turn, has_keys=bool(turns.keys))
         whole = turn == 0 or not turns.is_due
         turns.commit_here(changes, whole=whole)
         turns.commit_by_java(java_path, changes, whole=whole)
@@ -205,21 +205,21 @@ def test_each_goes_on_with_the_metadata_of_the_other(
     earlier: set[int] = set()
     of_java: set[int] = set()
     for turn in range(6):
-        changes = changes_of(turn, keyed=bool(turns.keys))
+        changes = changes_of(turn, has_keys=bool(turns.keys))
         whole = turn == 0 or not turns.is_due
         is_ours = turn % 4 in ((1, 2) if first == "java" else (0, 3))
         if is_ours:
             turns.commit_here(changes, whole=whole)
         else:
             turns.commit_by_java(turns.path, changes, whole=whole)
-        listed = iceberg.describe(turns.path / "metadata")["snapshots"]
-        assert listed[-1] == latest_id_of(turns.path)
-        assert set(listed) >= earlier
+        listed_snapshots = iceberg.describe(turns.path / "metadata")["snapshots"]
+        assert listed_snapshots[-1] == latest_id_of(turns.path)
+        assert set(listed_snapshots) >= earlier
         if is_ours:
-            assert of_java.isdisjoint(listed)
-            earlier |= set(listed)
+            assert of_java.isdisjoint(listed_snapshots)
+            earlier |= set(listed_snapshots)
         else:
-            of_java |= set(listed) - earlier
+            of_java |= set(listed_snapshots) - earlier
         if turns.is_due and not is_ours and turn > 0:
             assert_read_by_java_alone(iceberg, turns.path)
         else:

@@ -28,8 +28,8 @@ REST_URI = "metadata.iceberg.rest.uri"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[IcebergRest]:
-    with closing(IcebergRest()) as served:
-        yield served
+    with closing(IcebergRest()) as rest_server:
+        yield rest_server
 
 
 @pytest.fixture

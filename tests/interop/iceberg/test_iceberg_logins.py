@@ -33,8 +33,8 @@ KEY = SigningKey("AKIAWRITER", "signing/secret+of+the+writer", "eu-central-1", "
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[IcebergRest]:
-    with closing(IcebergRest()) as served:
-        yield served
+    with closing(IcebergRest()) as rest_server:
+        yield rest_server
 
 
 @pytest.fixture
@@ -43,14 +43,16 @@ def catalog(server: IcebergRest) -> Catalog:
 
 
 @pytest.fixture
-def guarded(server: IcebergRest) -> Iterator[GuardedCatalog]:
+def guarded_catalog(server: IcebergRest) -> Iterator[GuardedCatalog]:
     with closing(GuardedCatalog(server.uri, Logins())) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def signed(guarded: GuardedCatalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    guarded.logins.key = KEY
+def signed_requests(
+    guarded_catalog: GuardedCatalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    guarded_catalog.logins.key = KEY
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
@@ -68,8 +70,10 @@ def a_guarded_table(folder: Path, uri: str, **settings: str) -> SmallTable:
 
 
 def with_settings(table: SmallTable, epoch: int, **settings: str) -> SmallTable:
-    changed = {REST + key.replace("_", "-"): value for key, value in settings.items()}
-    return SmallTable(open_file_store_table(table.path).with_options(changed), epoch=epoch)
+    changed_variables = {REST + key.replace("_", "-"): value for key, value in settings.items()}
+    return SmallTable(
+        open_file_store_table(table.path).with_options(changed_variables), epoch=epoch
+    )
 
 
 def ids_of(catalog: Catalog, table: SmallTable) -> list[int]:
@@ -82,13 +86,16 @@ def commit(table: SmallTable, *numbers: int) -> None:
 
 
 def test_a_wrong_token_is_an_error_with_its_keys_and_a_right_one_catches_up(
-    tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    guarded_catalog: GuardedCatalog,
+    catalog: Catalog,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    guarded.logins.tokens = {TOKEN}
-    table = a_guarded_table(tmp_path, guarded.uri, token="token-of-nobody")
+    guarded_catalog.logins.tokens = {TOKEN}
+    table = a_guarded_table(tmp_path, guarded_catalog.uri, token="token-of-nobody")
     commit(table, 0, 1)
     assert "the Iceberg catalog refuses the login: NotAuthorizedException" in caplog.text
-    assert f"where: {table.table.label} of {guarded.uri}" in caplog.text
+    assert f"where: {table.table.label} of {guarded_catalog.uri}" in caplog.text
     for key in ("PYICEBERG_CATALOG__REST__TOKEN", f"{REST}token"):
         assert key in caplog.text
     assert "token-of-nobody" not in caplog.text
@@ -98,12 +105,15 @@ def test_a_wrong_token_is_an_error_with_its_keys_and_a_right_one_catches_up(
 
 
 def test_a_token_of_the_driver_s_environment_is_in_no_schema_and_no_output(
-    tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    guarded_catalog: GuardedCatalog,
+    catalog: Catalog,
+    monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__REST__TOKEN", TOKEN)
-    guarded.logins.tokens = {TOKEN}
-    table = a_guarded_table(tmp_path, guarded.uri)
+    guarded_catalog.logins.tokens = {TOKEN}
+    table = a_guarded_table(tmp_path, guarded_catalog.uri)
     commit(table, 7)
     assert ids_of(catalog, table) == [7]
     assert TOKEN not in (Path(table.path) / "schema" / "schema-0").read_text()
@@ -116,11 +126,11 @@ def test_a_token_of_the_driver_s_environment_is_in_no_schema_and_no_output(
 
 
 def test_a_secret_among_the_options_is_hidden_where_they_are_shown(
-    tmp_path: Path, guarded: GuardedCatalog, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, guarded_catalog: GuardedCatalog, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    guarded.logins.credential = f"writer:{SECRET}"
-    login = {"oauth2_server_uri": f"{guarded.uri}/login"}
-    table = a_guarded_table(tmp_path, guarded.uri, credential=f"writer:{SECRET}", **login)
+    guarded_catalog.logins.credential = f"writer:{SECRET}"
+    login = {"oauth2_server_uri": f"{guarded_catalog.uri}/login"}
+    table = a_guarded_table(tmp_path, guarded_catalog.uri, credential=f"writer:{SECRET}", **login)
     for view in ("options", "schemas"):
         assert main(["inspect", table.path, view]) == 0
         shown = capfd.readouterr().out
@@ -130,14 +140,20 @@ def test_a_secret_among_the_options_is_hidden_where_they_are_shown(
 
 
 def test_oauth_gives_a_token_and_a_new_one_when_that_has_ended(
-    tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    guarded_catalog: GuardedCatalog,
+    catalog: Catalog,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    guarded.logins.credential, guarded.logins.scope = f"writer:{SECRET}", "catalog:write"
-    login = {"oauth2_server_uri": f"{guarded.uri}/login", "scope": "catalog:write"}
-    table = a_guarded_table(tmp_path, guarded.uri, credential=f"writer:{SECRET}", **login)
+    guarded_catalog.logins.credential, guarded_catalog.logins.scope = (
+        f"writer:{SECRET}",
+        "catalog:write",
+    )
+    login = {"oauth2_server_uri": f"{guarded_catalog.uri}/login", "scope": "catalog:write"}
+    table = a_guarded_table(tmp_path, guarded_catalog.uri, credential=f"writer:{SECRET}", **login)
     commit(table, 0)
     assert ids_of(catalog, table) == [0]
-    guarded.logins.tokens.clear()  # they have ended
+    guarded_catalog.logins.tokens.clear()  # they have ended
     commit(table, 1)
     assert ids_of(catalog, table) == [0, 1]
     assert "do not see" not in caplog.text
@@ -152,12 +168,16 @@ def test_oauth_gives_a_token_and_a_new_one_when_that_has_ended(
     ids=["secret", "scope"],
 )
 def test_a_login_that_oauth_refuses_is_an_error_with_its_keys(
-    tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture,
-    wrong: dict[str, str], says: str,
-) -> None:  # fmt: skip
-    guarded.logins.credential = f"writer:{SECRET}"
-    right = {"oauth2_server_uri": f"{guarded.uri}/login", "credential": f"writer:{SECRET}"}
-    table = a_guarded_table(tmp_path, guarded.uri, **{**right, **wrong})
+    tmp_path: Path,
+    guarded_catalog: GuardedCatalog,
+    catalog: Catalog,
+    caplog: pytest.LogCaptureFixture,
+    wrong: dict[str, str],
+    says: str,
+) -> None:
+    guarded_catalog.logins.credential = f"writer:{SECRET}"
+    right = {"oauth2_server_uri": f"{guarded_catalog.uri}/login", "credential": f"writer:{SECRET}"}
+    table = a_guarded_table(tmp_path, guarded_catalog.uri, **{**right, **wrong})
     commit(table, 0)
     assert f"the Iceberg catalog refuses the login: {says}" in caplog.text
     for key in ("credential", "oauth2-server-uri", "scope"):
@@ -168,22 +188,26 @@ def test_a_login_that_oauth_refuses_is_an_error_with_its_keys(
 
 
 def test_requests_are_signed_as_aws_wants_it(
-    tmp_path: Path, guarded: GuardedCatalog, signed: None, catalog: Catalog
+    tmp_path: Path, guarded_catalog: GuardedCatalog, signed_requests: None, catalog: Catalog
 ) -> None:
     settings = {"rest.sigv4-enabled": "true", "rest.signing-region": KEY.region}
-    table = a_guarded_table(tmp_path, guarded.uri, **settings, **{"rest.signing-name": KEY.service})
+    table = a_guarded_table(
+        tmp_path, guarded_catalog.uri, **settings, **{"rest.signing-name": KEY.service}
+    )
     commit(table, 0, 1)
     assert ids_of(catalog, table) == [0, 1]
 
 
-@pytest.mark.usefixtures("signed")
+@pytest.mark.usefixtures("signed_requests")
 def test_a_signature_by_another_key_is_an_error_and_so_is_a_missing_key(
-    tmp_path: Path, guarded: GuardedCatalog, monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, guarded_catalog: GuardedCatalog, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-nobody")
     settings = {"rest.sigv4-enabled": "true", "rest.signing-region": KEY.region}
-    table = a_guarded_table(tmp_path, guarded.uri, **settings, **{"rest.signing-name": KEY.service})
+    table = a_guarded_table(
+        tmp_path, guarded_catalog.uri, **settings, **{"rest.signing-name": KEY.service}
+    )
     commit(table, 0)
     assert (
         "does not permit the request: ForbiddenException: the signature does not match"
@@ -200,36 +224,41 @@ def test_a_signature_by_another_key_is_an_error_and_so_is_a_missing_key(
 
 
 def test_a_login_that_may_only_read_gets_an_error_with_the_missing_right(
-    tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    guarded_catalog: GuardedCatalog,
+    catalog: Catalog,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    guarded.logins.tokens, guarded.logins.is_reader = {TOKEN}, True
-    table = a_guarded_table(tmp_path, guarded.uri, token=TOKEN)
+    guarded_catalog.logins.tokens, guarded_catalog.logins.is_reader = {TOKEN}, True
+    table = a_guarded_table(tmp_path, guarded_catalog.uri, token=TOKEN)
     commit(table, 0)
     assert (
         "does not permit the request: ForbiddenException: a reader changes nothing" in caplog.text
     )
     assert "give the login the rights to load, register and change this table" in caplog.text
-    guarded.logins.is_reader = False
+    guarded_catalog.logins.is_reader = False
     commit(table, 1)
     assert ids_of(catalog, table) == [0, 1]
 
 
 def test_a_login_that_never_comes_holds_no_commit(
-    tmp_path: Path, guarded: GuardedCatalog, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, guarded_catalog: GuardedCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     with silent_port() as port:
         login = {"oauth2_server_uri": f"http://127.0.0.1:{port}", "credential": f"writer:{SECRET}"}
         timeout = {"rest.client.socket-timeout-ms": "300"}
-        assert commits_within(a_guarded_table(tmp_path, guarded.uri, **login, **timeout), 60)
+        assert commits_within(
+            a_guarded_table(tmp_path, guarded_catalog.uri, **login, **timeout), 60
+        )
     assert "timed out" in caplog.text
     assert SECRET not in caplog.text
 
 
 def test_an_error_about_something_that_is_not_a_login_server_hides_its_answer(
-    tmp_path: Path, guarded: GuardedCatalog, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, guarded_catalog: GuardedCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    login = {"oauth2_server_uri": f"{guarded.uri}/page", "credential": f"writer:{SECRET}"}
-    commit(a_guarded_table(tmp_path, guarded.uri, **login), 0)
+    login = {"oauth2_server_uri": f"{guarded_catalog.uri}/page", "credential": f"writer:{SECRET}"}
+    commit(a_guarded_table(tmp_path, guarded_catalog.uri, **login), 0)
     assert (
         "the answer is not from an Iceberg REST catalog, or not from its login server"
         in caplog.text

@@ -49,8 +49,8 @@ def server(s3_session: S3Server) -> Iterator[IcebergRest]:
         "client.region": "us-east-1",
         "include-credentials": "true",  # readers get them with the table
     }
-    with closing(IcebergRest(store)) as served:
-        yield served
+    with closing(IcebergRest(store)) as rest_server:
+        yield rest_server
 
 
 @pytest.fixture
@@ -115,9 +115,9 @@ def test_epochs_and_columns_on_s3_are_seen_by_name(
             table = open_file_store_table(
                 table.location, SteppingClock(), file_io_options=s3.options
             )
-    loaded = catalog.load_table(name)
-    assert loaded.metadata_location.startswith("s3://")
-    assert loaded.io.properties["s3.access-key-id"] == ACCESS_KEY  # from the catalog
+    loaded_table = catalog.load_table(name)
+    assert loaded_table.metadata_location.startswith("s3://")
+    assert loaded_table.io.properties["s3.access-key-id"] == ACCESS_KEY  # from the catalog
     warehouse = table.location.removesuffix("/shop.db/orders")
     files = {"metastore": "filesystem", "warehouse": warehouse, **s3.options}
     theirs = java.read(NamedTable(catalog=files, database="shop", table="orders"))

@@ -44,9 +44,9 @@ pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[IcebergRest]:
-    served = IcebergRest()
-    yield served
-    served.close()
+    rest_server = IcebergRest()
+    yield rest_server
+    rest_server.close()
 
 
 @pytest.fixture
@@ -79,12 +79,14 @@ def test_random_epochs_are_seen_in_the_catalog(
     tmp_path: Path, server: IcebergRest, catalog: Catalog, seed: int
 ) -> None:
     options = {**VECTORS, "snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3"}
-    compared = a_rest_table(tmp_path, server.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options)
-    assert_same_after_each_epoch(catalog, compared, seed)
-    loaded = catalog.load_table(compared.table.label)
-    assert loaded.properties["gc.enabled"] == "false"
-    assert len(loaded.metadata.snapshots) <= 6  # those that Paimon keeps
-    files = [name for name in Path(loaded.metadata_location).parent.iterdir()]
+    compared_table = a_rest_table(
+        tmp_path, server.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options
+    )
+    assert_same_after_each_epoch(catalog, compared_table, seed)
+    loaded_table = catalog.load_table(compared_table.table.label)
+    assert loaded_table.properties["gc.enabled"] == "false"
+    assert len(loaded_table.metadata.snapshots) <= 6  # those that Paimon keeps
+    files = [name for name in Path(loaded_table.metadata_location).parent.iterdir()]
     assert sum(name.name.endswith(".metadata.json") for name in files) <= 5
 
 
@@ -116,23 +118,23 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
             SetTableComment("what was sold"),
         ],
     )
-    altered = SmallTable(open_file_store_table(table.path), epoch=1)
-    altered.commit(("+I", {"id": 2, "value": 20, "note": "x"}))
-    altered.compact()
-    assert_same(catalog, altered)
-    loaded = catalog.load_table(table.table.label)
-    assert [(field.name, field.doc) for field in loaded.schema().fields] == [
+    altered_table = SmallTable(open_file_store_table(table.path), epoch=1)
+    altered_table.commit(("+I", {"id": 2, "value": 20, "note": "x"}))
+    altered_table.compact()
+    assert_same(catalog, altered_table)
+    loaded_table = catalog.load_table(table.table.label)
+    assert [(field.name, field.doc) for field in loaded_table.schema().fields] == [
         ("id", None), ("value", None), ("note", "of the clerk"),
     ]  # fmt: skip
-    assert loaded.properties["comment"] == "what was sold"
-    assert loaded.refs()["monday"].snapshot_id == latest_snapshot.snapshot_id
-    assert loaded.scan(snapshot_id=latest_snapshot.snapshot_id).to_arrow().to_pylist() == [
+    assert loaded_table.properties["comment"] == "what was sold"
+    assert loaded_table.refs()["monday"].snapshot_id == latest_snapshot.snapshot_id
+    assert loaded_table.scan(snapshot_id=latest_snapshot.snapshot_id).to_arrow().to_pylist() == [
         {"id": 1, "v": 10}
     ]
 
-    plan = plan_rollback(altered.table, latest_snapshot)
-    roll_back(altered.table, plan, resets_consumers=False)
-    assert rows_in(catalog, altered).to_pylist() == [{"id": 1, "v": 10}]  # by its own schema
+    plan = plan_rollback(altered_table.table, latest_snapshot)
+    roll_back(altered_table.table, plan, resets_consumers=False)
+    assert rows_in(catalog, altered_table).to_pylist() == [{"id": 1, "v": 10}]  # by its own schema
     again = SmallTable(open_file_store_table(table.path), epoch=2)
     again.commit(("+I", {"id": 3, "value": 30, "note": None}))
     again.compact()
@@ -173,8 +175,8 @@ def test_a_catalog_that_was_away_catches_up(
     table.commit(("+I", {"id": 1}))
     assert "Iceberg's readers do not see snapshot 1" in caplog.text
     assert read_rows(table.table) == [{"id": 1}]
-    moved = table.table.with_options({"metadata.iceberg.rest.uri": server.uri})
-    back = SmallTable(moved, epoch=1)
+    moved_table = table.table.with_options({"metadata.iceberg.rest.uri": server.uri})
+    back = SmallTable(moved_table, epoch=1)
     back.commit(("+I", {"id": 2}))
     assert_same(catalog, back)
 
@@ -185,8 +187,8 @@ def test_a_tag_whose_snapshot_the_catalog_lacks_is_left_out_until_it_can_come(
     table = a_rest_table(tmp_path, server.uri, "id INT")
     for number in (1, 2):
         table.commit(("+I", {"id": number}))
-    loaded = catalog.load_table(table.table.label)
-    with loaded.maintenance.expire_snapshots() as expiry:
+    loaded_table = catalog.load_table(table.table.label)
+    with loaded_table.maintenance.expire_snapshots() as expiry:
         expiry.by_id(1)  # another engine's upkeep
     assert create_tag(table.table, new_tag(table.table, "monday", 1))
     assert create_tag(table.table, new_tag(table.table, "tuesday", 2))
@@ -207,11 +209,11 @@ def test_orphans_go_and_what_the_catalog_names_stays(
     table = a_rest_table(tmp_path, server.uri, "id INT")
     table.commit(("+I", {"id": 1}))
     folder = tmp_path / "wh" / "iceberg" / table.table.label.replace(".", "/") / "metadata"
-    [registered] = folder.glob("00000-*.metadata.json")
-    crashed = folder / f"00000-{uuid.uuid4()}.metadata.json"
-    crashed.write_bytes(registered.read_bytes())
+    [registered_file] = folder.glob("00000-*.metadata.json")
+    orphan_file = folder / f"00000-{uuid.uuid4()}.metadata.json"
+    orphan_file.write_bytes(registered_file.read_bytes())
     later = SystemClock().now_ms() + 3_600_000
-    assert [file.path for file in plan_orphans(table.table, later).files] == [str(crashed)]
+    assert [file.path for file in plan_orphans(table.table, later).files] == [str(orphan_file)]
     away = table.table.with_options({"metadata.iceberg.rest.uri": "http://127.0.0.1:9"})
     assert plan_orphans(away, later).files == ()
     assert "metadata files of Iceberg stay, because a catalog may name them" in caplog.text
@@ -261,11 +263,11 @@ table = small_table(Path({str(tmp_path)!r}) / "wh" / "shop.db" / "orders", "id I
 table.commit(("+I", {{"id": 1}}))
 assert table.table.snapshots.latest().snapshot_id == 1
 """
-    ended = subprocess.run(
+    ended_process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert ended.returncode == 0, ended.stderr
-    assert "pip install 'stream_app[iceberg]'" in ended.stderr
+    assert ended_process.returncode == 0, ended_process.stderr
+    assert "pip install 'stream_app[iceberg]'" in ended_process.stderr
 
 
 def test_a_catalog_that_never_answers_holds_no_commit(

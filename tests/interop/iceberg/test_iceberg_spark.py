@@ -77,9 +77,9 @@ def judge() -> Iterator[IcebergSpark]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[IcebergRest]:
-    served = IcebergRest()
-    yield served
-    served.close()
+    rest_server = IcebergRest()
+    yield rest_server
+    rest_server.close()
 
 
 @dataclass
@@ -172,7 +172,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def judged(
+def judged_table(
     request: pytest.FixtureRequest, tmp_path: Path, judge: IcebergSpark, seed: int, kind: str
 ) -> JudgedTable:
     """A new table in a catalog of its own."""
@@ -194,7 +194,7 @@ def judged(
 
 
 @pytest.mark.parametrize(
-    ("kind", "judged"),
+    ("kind", "judged_table"),
     [
         *((kind, "table-location") for kind in KINDS),
         pytest.param("highest level of version 2", "hadoop-catalog", marks=pytest.mark.variant),
@@ -202,91 +202,104 @@ def judged(
     ],
     indirect=True,
 )
-def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> None:
+def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged_table: JudgedTable) -> None:
     """Updates, deletes, ALTER, compactions, expiry, tags and a rollback."""
-    judged.write(epochs=3)
-    monday = judged.latest_id
-    assert create_tag(judged.table, new_tag(judged.table, "monday", monday))
-    alter_table(judged.table, ALTERS)
-    judged.begin_again()
-    judged.write(epochs=2)
-    judged.compact(whole=True)
-    assert judged.rows("VERSION AS OF 'monday'") == by_content(judged.compared_rows[monday])
-    assert judged.listed() == list(judged.table.snapshots.ids())
-    vectors = judged.query(f"SELECT added_delete_files_count n FROM {judged.name}.all_manifests")
-    has_vectors = "deletion-vectors.enabled" in judged.table.schema.options
+    judged_table.write(epochs=3)
+    monday = judged_table.latest_id
+    assert create_tag(judged_table.table, new_tag(judged_table.table, "monday", monday))
+    alter_table(judged_table.table, ALTERS)
+    judged_table.begin_again()
+    judged_table.write(epochs=2)
+    judged_table.compact(whole=True)
+    assert judged_table.rows("VERSION AS OF 'monday'") == by_content(
+        judged_table.compared_rows[monday]
+    )
+    assert judged_table.listed() == list(judged_table.table.snapshots.ids())
+    vectors = judged_table.query(
+        f"SELECT added_delete_files_count n FROM {judged_table.name}.all_manifests"
+    )
+    has_vectors = "deletion-vectors.enabled" in judged_table.table.schema.options
     assert (sum(vectors["n"].to_pylist()) > 0) == has_vectors
-    assert_appends_only_append(judged)
+    assert_appends_only_append(judged_table)
 
-    expire(judged.table, num_max=2, num_min=1, retained_ms=0)
-    IcebergPublisher(judged.table).catch_up()
-    assert judged.listed() == [monday, *judged.table.snapshots.ids()]
-    assert judged.rows("VERSION AS OF 'monday'") == by_content(judged.compared_rows[monday])
-    judged.compare()
+    expire(judged_table.table, num_max=2, num_min=1, retained_ms=0)
+    IcebergPublisher(judged_table.table).catch_up()
+    assert judged_table.listed() == [monday, *judged_table.table.snapshots.ids()]
+    assert judged_table.rows("VERSION AS OF 'monday'") == by_content(
+        judged_table.compared_rows[monday]
+    )
+    judged_table.compare()
 
-    target = judged.latest_id
-    judged.write(epochs=1)
-    judged.write(epochs=1)
-    history = judged.query(f"SELECT * FROM {judged.name}.history")
-    assert history["snapshot_id"].to_pylist()[-1] == judged.latest_id
+    target = judged_table.latest_id
+    judged_table.write(epochs=1)
+    judged_table.write(epochs=1)
+    history = judged_table.query(f"SELECT * FROM {judged_table.name}.history")
+    assert history["snapshot_id"].to_pylist()[-1] == judged_table.latest_id
     roll_back(
-        judged.table,
-        plan_rollback(judged.table, judged.table.snapshots.snapshot(target)),
+        judged_table.table,
+        plan_rollback(judged_table.table, judged_table.table.snapshots.snapshot(target)),
         resets_consumers=False,
     )
-    assert judged.rows() == by_content(judged.compared_rows[target])
-    assert judged.operations()[target] != "append"  # its files are listed again
-    judged.begin_again()
-    judged.write(epochs=1)
-    assert judged.listed() == [monday, *judged.table.snapshots.ids()]
-    references = judged.query(f"SELECT name, snapshot_id FROM {judged.name}.refs").to_pylist()
+    assert judged_table.rows() == by_content(judged_table.compared_rows[target])
+    assert judged_table.operations()[target] != "append"  # its files are listed again
+    judged_table.begin_again()
+    judged_table.write(epochs=1)
+    assert judged_table.listed() == [monday, *judged_table.table.snapshots.ids()]
+    references = judged_table.query(
+        f"SELECT name, snapshot_id FROM {judged_table.name}.refs"
+    ).to_pylist()
     assert {ref["name"]: ref["snapshot_id"] for ref in references} == {
-        "main": judged.latest_id,
+        "main": judged_table.latest_id,
         "monday": monday,
     }
-    assert_appends_only_append(judged)
+    assert_appends_only_append(judged_table)
 
 
-def assert_appends_only_append(judged: JudgedTable) -> None:
+def assert_appends_only_append(judged_table: JudgedTable) -> None:
     """A snapshot of the operation "append" brings no deletion vectors, and drops no files.
 
     Readers of new rows alone, such as Spark's streams, take all files of such a snapshot for new.
     """
-    wrong = judged.query(
-        f"SELECT s.snapshot_id FROM {judged.name}.snapshots s JOIN {judged.name}.all_manifests m "
-        "ON m.added_snapshot_id = s.snapshot_id WHERE s.operation = 'append' "
+    wrong = judged_table.query(
+        f"SELECT s.snapshot_id FROM {judged_table.name}.snapshots s "
+        f"JOIN {judged_table.name}.all_manifests m ON m.added_snapshot_id = s.snapshot_id "
+        "WHERE s.operation = 'append' "
         "AND (m.deleted_data_files_count > 0 OR m.added_delete_files_count > 0)"
     )
     assert wrong["snapshot_id"].to_pylist() == []
 
 
-@pytest.mark.parametrize(("kind", "judged"), [("append", "table-location")], indirect=True)
-def test_spark_deletes_no_files_of_ours(judged: JudgedTable) -> None:
-    judged.write(epochs=2)
-    catalog, _, table = judged.name.partition(".")
+@pytest.mark.parametrize(("kind", "judged_table"), [("append", "table-location")], indirect=True)
+def test_spark_deletes_no_files_of_ours(judged_table: JudgedTable) -> None:
+    judged_table.write(epochs=2)
+    catalog, _, table = judged_table.name.partition(".")
     for procedure in (
         f"expire_snapshots(table => '{table}', older_than => TIMESTAMP '2100-01-01 00:00:00')",
         f"remove_orphan_files(table => '{table}')",
     ):
         with pytest.raises(SparkIcebergError, match="GC is disabled"):
-            judged.query(f"CALL {catalog}.system.{procedure}")
-    judged.compare()
+            judged_table.query(f"CALL {catalog}.system.{procedure}")
+    judged_table.compare()
 
 
 @pytest.mark.parametrize(
-    ("kind", "judged"),
+    ("kind", "judged_table"),
     [("vectors of version 3", "rest-catalog")],
     indirect=True,
 )
-def test_our_next_commit_replaces_what_spark_wrote(judged: JudgedTable) -> None:
+def test_our_next_commit_replaces_what_spark_wrote(judged_table: JudgedTable) -> None:
     """Spark's commits have raised the catalog's numbers, by which it might refuse all of ours."""
-    judged.write(epochs=1)
-    columns = judged.query(f"SELECT * FROM {judged.name}").column_names
+    judged_table.write(epochs=1)
+    columns = judged_table.query(f"SELECT * FROM {judged_table.name}").column_names
     for _ in range(2):
-        judged.query(f"INSERT INTO {judged.name} SELECT * FROM {judged.name} LIMIT 3")
-        judged.query(f"DELETE FROM {judged.name} WHERE id > 0")
-        judged.query(f"ALTER TABLE {judged.name} ADD COLUMN theirs_{judged.latest_id} INT")
-        judged.write(epochs=1)
-        assert judged.rows() == by_content(read_rows(judged.table))
-    judged.compact(whole=True)
-    assert judged.query(f"SELECT * FROM {judged.name}").column_names == columns
+        judged_table.query(
+            f"INSERT INTO {judged_table.name} SELECT * FROM {judged_table.name} LIMIT 3"
+        )
+        judged_table.query(f"DELETE FROM {judged_table.name} WHERE id > 0")
+        judged_table.query(
+            f"ALTER TABLE {judged_table.name} ADD COLUMN theirs_{judged_table.latest_id} INT"
+        )
+        judged_table.write(epochs=1)
+        assert judged_table.rows() == by_content(read_rows(judged_table.table))
+    judged_table.compact(whole=True)
+    assert judged_table.query(f"SELECT * FROM {judged_table.name}").column_names == columns

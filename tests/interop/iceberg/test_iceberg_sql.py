@@ -123,10 +123,14 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(
     latest_snapshot = table.table.snapshots.latest()
     assert latest_snapshot is not None
     alter_table(table.table, [AddColumn(name="note", data_type=STRING)])
-    altered = SmallTable(open_file_store_table(table.path), epoch=3)
-    altered.commit(("+I", {"id": 4, "note": "x"}))
-    assert_same(iceberg, database, altered)
-    roll_back(altered.table, plan_rollback(altered.table, latest_snapshot), resets_consumers=False)
+    altered_table = SmallTable(open_file_store_table(table.path), epoch=3)
+    altered_table.commit(("+I", {"id": 4, "note": "x"}))
+    assert_same(iceberg, database, altered_table)
+    roll_back(
+        altered_table.table,
+        plan_rollback(altered_table.table, latest_snapshot),
+        resets_consumers=False,
+    )
     rows = iceberg.read_by_name("iceberg", database.uri, table.table.label)
     assert sorted(rows.column("id").to_pylist()) == [0, 1, 2]
     [row] = database.rows("SELECT * FROM iceberg_tables")
@@ -220,20 +224,20 @@ def test_a_writer_of_paimon_leaves_the_pointer_to_our_next_commit(
 def test_check_reports_how_far_the_catalog_is_behind(tmp_path: Path, database: Database) -> None:
     table = a_sql_table(tmp_path, database)
     table.commit(("+I", {"id": 1}))
-    opened = open_file_store_table(table.path)
-    assert iceberg_findings(opened) == []
+    opened_table = open_file_store_table(table.path)
+    assert iceberg_findings(opened_table) == []
     nowhere = {"metadata.iceberg.sql.uri": "jdbc:postgresql://127.0.0.1:9/shop"}
     away = table.table.with_options(nowhere)
     SmallTable(away, epoch=1).commit(("+I", {"id": 2}))
-    assert iceberg_findings(opened) == [
+    assert iceberg_findings(opened_table) == [
         "the Iceberg catalog has snapshot 1, and the table has snapshot 2"
     ]
     [silent] = iceberg_findings(away)
     assert silent.startswith(
         "the snapshot that Iceberg's readers see was not checked: the catalog's database"
     )
-    SmallTable(opened, epoch=2).commit(("+I", {"id": 3}))
-    assert iceberg_findings(opened) == []
+    SmallTable(opened_table, epoch=2).commit(("+I", {"id": 3}))
+    assert iceberg_findings(opened_table) == []
 
 
 def iceberg_findings(table: FileStoreTable) -> list[str]:

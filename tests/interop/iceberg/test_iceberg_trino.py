@@ -52,8 +52,8 @@ def server(s3_session: S3Server) -> Iterator[IcebergRest]:
         "s3.secret-access-key": SECRET_KEY,
         "client.region": "us-east-1",
     }
-    with closing(IcebergRest(store)) as served:
-        yield served
+    with closing(IcebergRest(store)) as rest_server:
+        yield rest_server
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +144,8 @@ def test_epochs_alters_and_tags_are_seen(
     writer.write(RandomChanges(table.schema, rng, key_count=100).epoch(60))
     writer.commit.compact_fully() if keys else writer.commit.compact_due()
     assert_same(trino, table)
-    [tagged] = trino.rows(f"SELECT count(*) n FROM {name_of(table)} FOR VERSION AS OF 'round2'")
-    assert tagged["n"] == rows_at_tag
+    [tagged_row] = trino.rows(f"SELECT count(*) n FROM {name_of(table)} FOR VERSION AS OF 'round2'")
+    assert tagged_row["n"] == rows_at_tag
 
 
 def test_deletion_vectors_are_refused_by_this_version(

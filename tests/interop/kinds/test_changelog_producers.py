@@ -50,8 +50,10 @@ def test_java_and_we_write_the_same_changelog(
         else:
             write_ours(table, changes, epoch)
     assert java_changes(paimon_java, turns) == java_changes(paimon_java, alone)
-    followed = our_changes(stream_app.PaimonTable(table).changelog(snapshot=1))
-    assert [changes for changes in followed.values() if changes] == java_changes(paimon_java, alone)
+    followed_changes = our_changes(stream_app.PaimonTable(table).changelog(snapshot=1))
+    assert [changes for changes in followed_changes.values() if changes] == java_changes(
+        paimon_java, alone
+    )
     rows = by_content(paimon_java.read(alone))
     assert by_content(paimon_java.read(turns)) == by_content(read_rows(table)) == rows
     # A changelog that leaves out changes of some fields does not add up to the rows.

@@ -122,7 +122,7 @@ means: rows and changes are those of an oracle in Python.
 
 
 @dataclass
-class Tried:
+class EngineOutcomes:
     """One kind of table, and the outcome of each step.
 
     Attributes:
@@ -227,8 +227,8 @@ class Tried:
             commit = StreamTableCommit(self.table, "ours", CompactInCaller(self.table))
             first, basis = commit.follow_and_wait(), commit.bucket_state.basis
             with writing(self.table, first, basis) as write:
-                copied = [(kind, dict(row)) for kind, row in changes]
-                for bucket, rows in by_bucket(self.table, copied, basis):
+                copied_changes = [(kind, dict(row)) for kind, row in changes]
+                for bucket, rows in by_bucket(self.table, copied_changes, basis):
                     write.write(bucket, rows)
                 commit.commit_epoch(self._epoch, write.prepare_commit(), basis=basis)
         self.cells[library, "write"] = ASSIGNER if self.crosses and library == "Java" else YES
@@ -339,17 +339,23 @@ def kind_text(kind: tuple[str, str, str, str]) -> str:
     return ", ".join(parts)
 
 
-def page(tried: Mapping[str, Tried], refused: Mapping[str, str]) -> str:
+def page(outcomes: Mapping[str, EngineOutcomes], refusals: Mapping[str, str]) -> str:
     """The page of what ran."""
     names = [f"{library} {step}" for library, step in STEPS]
     lines = ["| merge engine, changelog, vectors | " + " | ".join(names) + " |"]
     lines += ["| --- |" + " --- |" * len(names)]
-    for name, table in tried.items():
+    for name, table in outcomes.items():
         lines.append(f"| {name} | " + " | ".join(table.cells[step] for step in STEPS) + " |")
-    refusals = ["", "## Refused at start", "", "A job refuses to make these, and to open them.", ""]
-    refusals += ["| kind | stream_app says |", "| --- | --- |"]
-    refusals += [f"| {name} | {reason} |" for name, reason in refused.items()]
-    return HEAD + "\n".join(lines + refusals) + "\n\n" + documented_section()
+    refusal_lines = [
+        "",
+        "## Refused at start",
+        "",
+        "A job refuses to make these, and to open them.",
+        "",
+    ]
+    refusal_lines += ["| kind | stream_app says |", "| --- | --- |"]
+    refusal_lines += [f"| {name} | {reason} |" for name, reason in refusals.items()]
+    return HEAD + "\n".join(lines + refusal_lines) + "\n\n" + documented_section()
 
 
 def test_the_page_says_what_each_engine_does(
@@ -360,13 +366,13 @@ def test_the_page_says_what_each_engine_does(
     pytestconfig: pytest.Config,
 ) -> None:
     tries_all = rewriting() or pytestconfig.getoption("thorough")
-    tried: dict[str, Tried] = {}
-    refused: dict[str, str] = {}
+    outcomes: dict[str, EngineOutcomes] = {}
+    refusals: dict[str, str] = {}
     for number, kind in enumerate(EVERY_KIND):
         _, producer, bucket, vectors = kind
         options, name = wanted_options(kind), kind_text(kind)
         if bucket == "2" and (reason := refusal(options)):
-            refused[name] = reason
+            refusals[name] = reason
             # Paimon refuses it too, so there is none that a job could meet.
             with pytest.raises((PaimonError, StreamAppError)):
                 paimon_java.create(
@@ -377,20 +383,24 @@ def test_the_page_says_what_each_engine_does(
                 )
             assert (kind[0], producer, vectors) in ALWAYS_REFUSED
         elif not refusal(options) and is_tried(bucket, producer, vectors):
-            tried[name] = Tried(paimon_java, tmp_path / "db.db" / f"t{number}", options, True)
+            outcomes[name] = EngineOutcomes(
+                paimon_java, tmp_path / "db.db" / f"t{number}", options, True
+            )
     for name, options in {**APPEND, **ACROSS}.items():
-        path, crosses = tmp_path / "db.db" / f"a{len(tried)}", name in ACROSS
-        tried[name] = Tried(paimon_java, path, options, has_key=crosses, crosses=crosses)
+        path, crosses = tmp_path / "db.db" / f"a{len(outcomes)}", name in ACROSS
+        outcomes[name] = EngineOutcomes(
+            paimon_java, path, options, has_key=crosses, crosses=crosses
+        )
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # for the index of keys
     if not tries_all:
-        tried = dict(list(tried.items())[::3])
-    for tried_table in tried.values():
+        outcomes = dict(list(outcomes.items())[::3])
+    for tried_table in outcomes.values():
         tried_table.create()
         tried_table.run(pypaimon)
-    locked = LOCK_LIST.read_text(encoding="utf-8")
-    assert "pypaimon==2.1." in locked, "the page says which"
-    assert "pypaimon-rust==0.4." in locked, "the page says which"
-    text = page(tried, refused)
+    lock_text = LOCK_LIST.read_text(encoding="utf-8")
+    assert "pypaimon==2.1." in lock_text, "the page says which"
+    assert "pypaimon-rust==0.4." in lock_text, "the page says which"
+    text = page(outcomes, refusals)
     if rewriting():
         PAGE.write_text(text, encoding="utf-8")
     lines = PAGE.read_text(encoding="utf-8").splitlines()

@@ -84,8 +84,8 @@ def rows_of(table: FileStoreTable, entry: ManifestEntry) -> pa.Table:
     vectors = deletion_vectors(table, latest_of(table)).get(entry.bucket_id, {})
     batches = file.iter_batches(batch_size=7)
     if entry.file.file_name in vectors:
-        placed = zip(count(0, 7), batches, strict=False)
-        batches = live_rows(placed, vectors[entry.file.file_name], entry.file.row_count)
+        numbered_batches = zip(count(0, 7), batches, strict=False)
+        batches = live_rows(numbered_batches, vectors[entry.file.file_name], entry.file.row_count)
     return pa.Table.from_batches(batches, file.schema_arrow)
 
 
@@ -212,11 +212,11 @@ def publish(
     """A snapshot by hand, with changes of index files and data files."""
     latest = latest_of(table)
     names = {entry.file.file_name for entry in FileStoreScan(table).live(latest)}
-    deleted = {entry.file.file_name for entry in delta if entry.kind is FileKind.DELETE}
-    names = (names | {entry.file.file_name for entry in delta}) - deleted
+    deleted_names = {entry.file.file_name for entry in delta if entry.kind is FileKind.DELETE}
+    names = (names | {entry.file.file_name for entry in delta}) - deleted_names
     index = table.manifests.read_index_manifest(latest.index_manifest)
     problem = index_conflict(
-        index, changes, deleted_names=deleted, live_names=names,
+        index, changes, deleted_names=deleted_names, live_names=names,
         needs_one_file=table.kind_traits.has_buckets,
     )  # fmt: skip
     assert problem is None

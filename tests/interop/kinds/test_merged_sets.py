@@ -46,10 +46,10 @@ def _described_value(java: PaimonJava, function: str, value: bytes | None) -> st
     """Return a value's count of numbers and their hash, or a sketch's estimate."""
     if value is None:
         return None
-    encoded = [base64.b64encode(value).decode()]
-    answer: list[str] = java.ask("set_values", function=function, made=[], described=encoded)[
-        "described"
-    ]
+    encoded_values = [base64.b64encode(value).decode()]
+    answer: list[str] = java.ask(
+        "set_values", function=function, made=[], described=encoded_values
+    )["described"]
     return answer[0]
 
 

@@ -160,8 +160,8 @@ def test_conditions_and_changes_know_null_keys(tmp_path: Path) -> None:
     table = stream_app.open_table(small.path)
     assert table.read(where="a IS NULL").read_all().to_pylist() == [{"a": None, "v": 2, **NO_TEXT}]
     assert table.read(where="a = 2").read_all().to_pylist() == [first[2]]
-    [compacted] = our_changes(table.changelog(snapshot=4)).values()
-    assert [change[:15] for change in compacted] == [
+    [compacted_changes] = our_changes(table.changelog(snapshot=4)).values()
+    assert [change[:15] for change in compacted_changes] == [
         "+U [('a', None)",
         "-D [('a', 1), (",
         "-U [('a', None)",

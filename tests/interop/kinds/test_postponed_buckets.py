@@ -127,8 +127,8 @@ def test_batches_go_to_the_buckets_that_the_other_engine_has_made(
         expected = by_content(as_rows(rows))
         for read in (paimon_java.read(location), read_rows(table)):
             assert by_content(read) == expected
-        for judged in (pypaimon.read(location), pypaimon.read_by_rust(location)):
-            assert by_content(normal_rows(judged)) == expected
+        for judged_rows in (pypaimon.read(location), pypaimon.read_by_rust(location)):
+            assert by_content(normal_rows(judged_rows)) == expected
         live = FileStoreScan(table).live(table.snapshots.latest())
         assert {
             table.paths.partition_path(entry.partition): entry.total_buckets for entry in live

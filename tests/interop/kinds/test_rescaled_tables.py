@@ -133,11 +133,11 @@ def test_postponed_rows_wait_while_their_partition_is_rescaled(
 
     paimon_java.write(location, changes(noise, rows, "java"), identifier=1)
     assert move_postponed(table) is not None
-    moved = as_rows(rows)
+    moved_rows = as_rows(rows)
     TableWriter(table, user="a").write(changes(noise, rows, "ours"))
     assert main(["rescale", str(location)]) == 2, "no option tells the number"
     assert main(["rescale", str(location), "--partition", "dt=d1", "--buckets", "3"]) == 0
-    check(moved)
+    check(moved_rows)
     assert totals(paimon_java, location) == {("d0", 2), ("d1", 3), ("d0", -2), ("d1", -2)}
     assert move_postponed(table) is not None
     check(as_rows(rows))

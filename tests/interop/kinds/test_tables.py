@@ -70,8 +70,8 @@ def test_paimon_reads_our_table_as_we_do(
         plans = {plan.snapshot: plan.changes for plan in paimon_java.changelog(table.location)}
         for snapshot in check_chain(table):
             if snapshot.changelog_manifest_list is not None:
-                planned = plans.pop(snapshot.snapshot_id)
-                assert_same_changes(planned, model.changes[snapshot.commit_identifier], model)
+                planned_files = plans.pop(snapshot.snapshot_id)
+                assert_same_changes(planned_files, model.changes[snapshot.commit_identifier], model)
         assert plans == {}
 
 
@@ -140,9 +140,11 @@ def test_both_commit_to_one_table_at_the_same_time(
     stop = threading.Event()
     java_epochs: list[int] = []
     errors: list[BaseException] = []
-    shared = stop, java_epochs, errors
+    shared_state = stop, java_epochs, errors
     others = [
-        threading.Thread(target=_java_writes, args=(paimon_java, table, java_compacts, *shared)),
+        threading.Thread(
+            target=_java_writes, args=(paimon_java, table, java_compacts, *shared_state)
+        ),
         threading.Thread(target=_compacts, args=(table, stop, errors)),
     ]
     if not another_compacts:

@@ -47,19 +47,19 @@ def assert_followed_alike(
     """All start modes; the changes of all snapshots."""
     table = stream_app.open_table(path)
     for mode in ("latest-full", "latest", "compacted-full"):
-        followed = our_changes(table.changelog(start=mode))
-        assert followed == java_changes(paimon_java, path, scan__mode=mode), mode
+        followed_changes = our_changes(table.changelog(start=mode))
+        assert followed_changes == java_changes(paimon_java, path, scan__mode=mode), mode
     for mode in ("from-snapshot", "from-snapshot-full"):
         for number in (0, 3, len(times)):
-            followed = our_changes(table.changelog(start=mode, snapshot=number))
+            followed_changes = our_changes(table.changelog(start=mode, snapshot=number))
             java = java_changes(paimon_java, path, scan__mode=mode, scan__snapshot_id=number)
-            assert followed == java, (mode, number)
+            assert followed_changes == java, (mode, number)
     for millis in (times[0] - 1, times[2], times[2] + 1, times[-1] + 1):
-        followed = our_changes(table.changelog(timestamp=millis))
+        followed_changes = our_changes(table.changelog(timestamp=millis))
         java = java_changes(
             paimon_java, path, scan__mode="from-timestamp", scan__timestamp_millis=millis
         )
-        assert followed == java, millis
+        assert followed_changes == java, millis
     return our_changes(table.changelog(snapshot=1))
 
 

@@ -102,15 +102,15 @@ def assert_differences(
     before, after = (set(rows(table.read(snapshot=number))) for number in (start, end))
     all_rows = normal_rows(reader.read_all())
     kinds = {text: kind for kind, text in map(kind_and_text, javas)}
-    added, removed = set[str](), set[str]()
+    added_rows, removed_rows = set[str](), set[str]()
     for kind, text in map(kind_and_text, all_rows):
-        (removed if kind == "-D" else added).add(text)
+        (removed_rows if kind == "-D" else added_rows).add(text)
         assert kind == "-D" or kinds.get(text, kind) == kind
     keys = table.table.schema.primary_keys
-    assert len(all_rows) == len(added) + len(removed)
-    assert added == after - before
+    assert len(all_rows) == len(added_rows) + len(removed_rows)
+    assert added_rows == after - before
     remaining_keys = {key_of(row, keys) for row in normal_rows(table.read(snapshot=end).read_all())}
-    assert removed == {
+    assert removed_rows == {
         text
         for row, text in with_text(table.read(snapshot=start))
         if key_of(row, keys) not in remaining_keys
@@ -202,8 +202,8 @@ def test_versions_and_incremental_reads_equal_javas(
     for tag in store.tags.tags():
         theirs = tags.pop(tag.name)
         assert tag.snapshot.snapshot_id == theirs["snapshot_id"]
-        created = pa.scalar(tag.create_time_ms, pa.int64()).cast(pa.timestamp("ms")).as_py()
-        assert normal_value({"t": created})["t"] == theirs["create_time"]
+        created_time = pa.scalar(tag.create_time_ms, pa.int64()).cast(pa.timestamp("ms")).as_py()
+        assert normal_value({"t": created_time})["t"] == theirs["create_time"]
     assert tags == {}
 
 

@@ -90,10 +90,10 @@ def test_rows_of_a_table_whose_columns_have_changed(
     )
     paimon_java.alter(location, ("type", "a", "STRING"), ("type", "d", "DOUBLE"))
     paimon_java.write(location, [("+I", {"k": 3, "a": "x", "c": "z", "d": 0.5})], identifier=2)
-    altered = frame(source, location)
-    assert by_content(rows_of(altered, location)) == by_content(paimon_java.read(location))
+    altered_frame = frame(source, location)
+    assert by_content(rows_of(altered_frame, location)) == by_content(paimon_java.read(location))
     for condition, keys in (("a = '2'", [1]), ("a > '2'", [3]), ("d >= 3", [2])):
-        assert [row.k for row in altered.where(condition).collect()] == keys
+        assert [row.k for row in altered_frame.where(condition).collect()] == keys
     first = frame(source, location, scan__snapshot_id="1")
     assert first.schema.simpleString() == "struct<k:int,a:int,b:string>"
     assert [tuple(row) for row in first.collect()] == [(1, 2, "x")]
@@ -106,17 +106,17 @@ DOCUMENTS = (
 TYPES = ("STRING", "BOOLEAN", "TINYINT", "INT", "BIGINT", "DOUBLE", "DECIMAL(6, 2)", "DATE")
 
 
-@pytest.mark.parametrize("wanted", TYPES)
+@pytest.mark.parametrize("wanted_type", TYPES)
 def test_members_of_variants_are_those_that_spark_takes_out(
-    spark: SparkSession, wanted: str
+    spark: SparkSession, wanted_type: str
 ) -> None:
     documents = [f'{{"m": {document}}}' for document in DOCUMENTS]
     frame = spark.createDataFrame([(document,) for document in documents], "d STRING")
-    taken = frame.selectExpr(f"try_variant_get(parse_json(d), '$.m', '{wanted}') m")
+    taken = frame.selectExpr(f"try_variant_get(parse_json(d), '$.m', '{wanted_type}') m")
     spark_rows = [row["m"] for row in taken.collect()]
     variants, _ = variants_of(pa.array(documents))
     variant = DataField(field_id=0, name="d", data_type=parse_data_type("VARIANT"))
-    literals = [Literal(LiteralKind.TEXT, "$.m"), Literal(LiteralKind.TEXT, wanted)]
+    literals = [Literal(LiteralKind.TEXT, "$.m"), Literal(LiteralKind.TEXT, wanted_type)]
     call = CONDITION_FUNCTIONS["try_variant_get"](variant, literals)
     ours = call.compute(variants, *call.literals).to_pylist()
     assert list(map(repr, ours)) == list(map(repr, spark_rows))
@@ -164,13 +164,16 @@ def test_filters_are_handed_down_in_a_session_with_that_setting(
     location = table.location
     by_source, by_session = frame(source, location), frame(spark.newSession(), location)
     condition = (F.col("dt") == "y") & (F.col("k") > 0) & F.col("b").contains("a")
-    handed, by_spark = by_source.where(condition), by_session.where(condition)
-    content = by_content(rows_of(handed, location))
+    filtered_frame, by_spark = by_source.where(condition), by_session.where(condition)
+    content = by_content(rows_of(filtered_frame, location))
     assert len(content) == 1
     assert content == by_content(rows_of(by_spark, location))
-    plans = [frame._jdf.queryExecution().optimizedPlan().toString() for frame in (handed, by_spark)]
+    plans = [
+        frame._jdf.queryExecution().optimizedPlan().toString()
+        for frame in (filtered_frame, by_spark)
+    ]
     assert ["(k#" in plan.splitlines()[0] for plan in plans] == [False, True]
-    assert handed.rdd.getNumPartitions() < by_spark.rdd.getNumPartitions()
+    assert filtered_frame.rdd.getNumPartitions() < by_spark.rdd.getNumPartitions()
 
 
 def test_a_misspelt_option_is_an_error_of_spark_with_the_known_name(
@@ -212,10 +215,12 @@ class Query:
         return [change for _, batch in sorted(self.batches.items()) for change in batch]
 
     def _keep(self, batch: DataFrame, number: int) -> None:
-        collected = batch.collect()
+        collected_rows = batch.collect()
         if number == self.fails_at:
             raise RuntimeError("the sink is gone")
-        self.batches[number] = sorted((row["rowkind"], row["k"], row["v"]) for row in collected)
+        self.batches[number] = sorted(
+            (row["rowkind"], row["k"], row["v"]) for row in collected_rows
+        )
 
 
 def a_history(folder: Path, **options: str) -> SmallTable:

@@ -108,11 +108,11 @@ def table(
     paimon_java.tag(path, "kept", 1)
     paimon_java.branch(path, "side", "kept")
     paimon_java.alter(path, ("add", "later", "INT"), ("rename", "small", "tiny"))
-    changed = [("+I", {**row(3, k), "tiny": 7, "later": k}) for k in range(3)]
-    for _, values in changed:
+    changed_rows = [("+I", {**row(3, k), "tiny": 7, "later": k}) for k in range(3)]
+    for _, values in changed_rows:
         del values["small"]
     options = {"write-only": "true"}
-    paimon_java.write(path, changed, identifier=3, options=options)
+    paimon_java.write(path, changed_rows, identifier=3, options=options)
     paimon_java.changelog(path, options={"scan.mode": "latest", "consumer-id": "reader"})
     paimon_java.collect_statistics(path)
     return path

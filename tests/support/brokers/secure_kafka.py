@@ -92,8 +92,8 @@ def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKaf
 
 
 def _settings(ca: Path, server: Path) -> dict[str, str]:
-    escaped = _JAAS_PASSWORD.replace("\\", "\\\\")  # a file of Java's properties
-    plain = f'{_MODULES}.plain.PlainLoginModule required user_{USER}="{escaped}";'
+    escaped_password = _JAAS_PASSWORD.replace("\\", "\\\\")  # a file of Java's properties
+    plain = f'{_MODULES}.plain.PlainLoginModule required user_{USER}="{escaped_password}";'
     scram = f"{_MODULES}.scram.ScramLoginModule required;"
     return {
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,"

@@ -62,8 +62,10 @@ class DatabaseHarness:
             "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": fast_jvm()},
         }
         names = defaults | sections
-        merged = {name: {**defaults.get(name, {}), **sections.get(name, {})} for name in names}
-        self.conf = write_conf(self.folder / "job.toml", **merged)
+        merged_sections = {
+            name: {**defaults.get(name, {}), **sections.get(name, {})} for name in names
+        }
+        self.conf = write_conf(self.folder / "job.toml", **merged_sections)
         return self.conf
 
     def run(self, code: int = 0) -> Finished:
@@ -89,10 +91,10 @@ class DatabaseHarness:
 
     def tool(self, *words: str) -> str:
         """Return what a verb prints that runs in this process without trouble."""
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             code = main(words)
-        assert code == 0, printed.getvalue()
-        return printed.getvalue()
+        assert code == 0, output.getvalue()
+        return output.getvalue()
 
     def quarantine(self, name: str = "") -> list[str]:
         files = sorted((self.folder / "quarantine" / name).glob("*.jsonl"))

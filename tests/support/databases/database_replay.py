@@ -17,8 +17,8 @@ def replay(
     quarantine = open_quarantine(str(job.config.stream.quarantine), {})
     replays = job_record_replays(job.database, quarantine, name, read_range=job.read)
     return {
-        table: offsets_by_fate(replayed.run(record_filter or RecordFilter(), dry_run=False))
-        for table, replayed in replays.items()
+        table: offsets_by_fate(table_replay.run(record_filter or RecordFilter(), dry_run=False))
+        for table, table_replay in replays.items()
     }
 
 

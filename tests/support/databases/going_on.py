@@ -16,12 +16,12 @@ def going_on(change: Callable[[int], object], pause_s: float) -> Iterator[None]:
     Args:
         change: gets the number of the change, from 0 on.
     """
-    stopped = threading.Event()
+    stop_event = threading.Event()
 
     def change_on() -> None:
         for number in itertools.count():
             change(number)
-            if stopped.wait(pause_s):
+            if stop_event.wait(pause_s):
                 return
 
     with ThreadPoolExecutor(1) as pool:
@@ -29,5 +29,5 @@ def going_on(change: Callable[[int], object], pause_s: float) -> Iterator[None]:
         try:
             yield
         finally:
-            stopped.set()
+            stop_event.set()
         changing.result()

@@ -54,19 +54,19 @@ class EpochHere:
             first = start_offsets.get(topic, {}).get(partition, 0)
             return bool(first <= row["offset"] < end_offsets.get(topic, {}).get(partition, 0))
 
-        wanted = [
+        chosen_messages = [
             batch.filter(pa.array([is_wanted(row) for row in batch.to_pylist()], pa.bool_()))
             for batch in self.topics
         ]
-        return [batch for batch in wanted if batch.num_rows]
+        return [batch for batch in chosen_messages if batch.num_rows]
 
 
 def _written(blocks: list[Block], plan: EpochPlan) -> Iterator[TaskResult]:
-    ordered = sorted(blocks, key=lambda block: block.sort_key)
+    ordered_blocks = sorted(blocks, key=lambda block: block.sort_key)
     return write_in_task(
         (
             TaskBlock(block.table_index, block.kind, block.partition, block.bucket, block.data)
-            for block in ordered
+            for block in ordered_blocks
         ),
         plan,
     )

@@ -56,7 +56,7 @@ class Actor:
     error: BaseException | None = None
     has_ended: bool = False
     _stop: int | None = None
-    _killed: bool = False
+    _is_killed: bool = False
     _may_go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _has_stopped: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _thread: threading.Thread | None = None
@@ -79,7 +79,7 @@ class Actor:
 
     def kill(self) -> None:
         """Let the actor do nothing more."""
-        self._killed = True
+        self._is_killed = True
         self.finish()
 
     def _run(self) -> None:
@@ -93,9 +93,9 @@ class Actor:
         self._has_stopped.release()
 
     def _pass(self, operation: str) -> None:
-        if not self._killed and len(self.operations) == self._stop:
+        if not self._is_killed and len(self.operations) == self._stop:
             self._has_stopped.release()
             self._may_go.acquire()
-        if self._killed:
+        if self._is_killed:
             raise DeadError
         self.operations.append(operation)

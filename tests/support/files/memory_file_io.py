@@ -24,7 +24,7 @@ class _File:
     """A file's content, what of it is on the disk (None: not even the name), and its time."""
 
     data: bytearray | bytes
-    synced: bytes | None
+    synced_data: bytes | None
     modification_time_ms: int
 
 
@@ -48,7 +48,7 @@ class MemoryFileIO:
     _files: dict[str, _File] = field(default_factory=dict, repr=False)
     # Ordered, unlike a set of texts, so that a simulation sees the same names in the same order.
     _folders: dict[str, dict[str, None]] = field(default_factory=dict, repr=False)
-    _deleted: dict[str, bytes] = field(default_factory=dict, repr=False)
+    _deleted_data: dict[str, bytes] = field(default_factory=dict, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def __reduce__(self) -> NoReturn:
@@ -79,11 +79,11 @@ class MemoryFileIO:
             for folder in self._folders:
                 if folder not in files._folders:
                     files._create_folder(folder)
-            for path, deleted in self._deleted.items():
+            for path, data in self._deleted_data.items():
                 if path not in self._files and is_back(path):
-                    files._put(path, deleted, is_synced=True)
+                    files._put(path, data, is_synced=True)
             for path, file in self._files.items():
-                content = file.synced
+                content = file.synced_data
                 if content is None or content != file.data:
                     count = surviving(path, len(file.data))
                     content = content if count is None else bytes(file.data[:count])
@@ -109,7 +109,7 @@ class MemoryFileIO:
         """Let the file survive `after_crash`."""
         with self._lock:
             file = self._file(path)
-            file.synced = bytes(file.data)
+            file.synced_data = bytes(file.data)
 
     def read_bytes(self, path: str) -> bytes:
         """Return the whole file."""
@@ -162,14 +162,14 @@ class MemoryFileIO:
                 return
             folder, _, name = path.rpartition("/")
             del self._folders[folder][name]
-            if file.synced is not None:
-                self._deleted[path] = file.synced
+            if file.synced_data is not None:
+                self._deleted_data[path] = file.synced_data
 
     def sync_deletions(self, folder: str) -> None:
         """Let deletions survive `after_crash`."""
         with self._lock:
-            for path in [path for path in self._deleted if path.rpartition("/")[0] == folder]:
-                del self._deleted[path]
+            for path in [path for path in self._deleted_data if path.rpartition("/")[0] == folder]:
+                del self._deleted_data[path]
 
     def delete_empty_folder(self, folder: str) -> None:
         """Delete a folder, unless something lies in it."""

@@ -19,13 +19,13 @@ class Event(NamedTuple):
 
     Attributes:
         value: the tracked values; None: a delete.
-        untracked: the untracked ones.
+        untracked_value: the untracked one.
     """
 
     key: int
     sequence: int
     value: str | None
-    untracked: int | None = None
+    untracked_value: int | None = None
 
 
 class Version(NamedTuple):
@@ -39,7 +39,7 @@ class Version(NamedTuple):
     start: int
     end: int | None
     value: str
-    untracked: int | None = None
+    untracked_value: int | None = None
 
 
 def versions_of(events: Iterable[Event]) -> list[Version]:
@@ -52,13 +52,13 @@ def versions_of(events: Iterable[Event]) -> list[Version]:
         current: Version | None = None
         for sequence, event in sorted(timelines[key].items()):
             if current is not None and event.value == current.value:
-                current = current._replace(untracked=event.untracked)
+                current = current._replace(untracked_value=event.untracked_value)
                 continue
             if current is not None:
                 versions.append(current._replace(end=sequence))
             current = None
             if event.value is not None:
-                current = Version(key, sequence, None, event.value, event.untracked)
+                current = Version(key, sequence, None, event.value, event.untracked_value)
         if current is not None:
             versions.append(current)
     return versions

@@ -43,12 +43,12 @@ class Topics:
 
     Attributes:
         order: all messages with their partitions, in the order in which they were sent.
-        produced: number of those that brokers have.
+        produced_count: number of those that brokers have.
     """
 
     random: Random
     order: list[tuple[KafkaPlace, Sent]]
-    produced: int
+    produced_count: int
     messages: dict[KafkaPlace, list[bytes]] = field(init=False, default_factory=dict)
     transactions: dict[KafkaPlace, MessageTransactions] = field(init=False, default_factory=dict)
     visible: dict[KafkaPlace, int] = field(init=False, default_factory=dict)
@@ -63,16 +63,16 @@ class Topics:
     @property
     def is_complete(self) -> bool:
         """Whether brokers have all messages."""
-        return self.produced == len(self.order)
+        return self.produced_count == len(self.order)
 
     def produce(self, count: int) -> None:
         """The connector sends more; some partitions show it later."""
-        self.produced = min(len(self.order), self.produced + count)
+        self.produced_count = min(len(self.order), self.produced_count + count)
         self.show(at_once=self.is_complete)
 
     def show(self, *, at_once: bool) -> None:
         sent_counts: dict[KafkaPlace, int] = {(MARKERS, 0): 0}
-        for place, _ in self.order[: self.produced]:
+        for place, _ in self.order[: self.produced_count]:
             sent_counts[place] = sent_counts.get(place, 0) + 1
         for topic, last in list(sent_counts):
             for partition in range(last):
@@ -96,13 +96,13 @@ class Topics:
         _is_stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`."""
-        for planned in pending_messages.unread_ranges(ranges):
-            for index in range(planned.start, planned.end, _BATCH):
-                until = min(planned.end, index + _BATCH)
-                assert until <= self.visible[planned.kafka_partition]
-                part = _part(self.transactions[planned.kafka_partition], index, until)
+        for unread_range in pending_messages.unread_ranges(ranges):
+            for index in range(unread_range.start, unread_range.end, _BATCH):
+                until = min(unread_range.end, index + _BATCH)
+                assert until <= self.visible[unread_range.kafka_partition]
+                part = _part(self.transactions[unread_range.kafka_partition], index, until)
                 pending_messages.add(
-                    planned.kafka_partition, np.arange(index, until, dtype=np.int64), part
+                    unread_range.kafka_partition, np.arange(index, until, dtype=np.int64), part
                 )
         pending_messages.reach(ranges)
 
@@ -229,7 +229,7 @@ def _part(transactions: MessageTransactions, start: int, end: int) -> MessageTra
     chosen = np.flatnonzero(
         (end_markers.message_indices >= start) & (end_markers.message_indices < end)
     )
-    counted = np.isin(end_markers.owners, chosen)
+    is_counted = np.isin(end_markers.owners, chosen)
     return MessageTransactions(
         kinds=transactions.kinds[part],
         names=transactions.names[part],
@@ -243,8 +243,8 @@ def _part(transactions: MessageTransactions, start: int, end: int) -> MessageTra
             times=end_markers.times[chosen],
             logs=end_markers.logs.take(pa.array(chosen)),
             positions=end_markers.positions[chosen],
-            owners=np.searchsorted(chosen, end_markers.owners[counted]),
-            tables=end_markers.tables.filter(pa.array(counted)),
-            counts=end_markers.counts[counted],
+            owners=np.searchsorted(chosen, end_markers.owners[is_counted]),
+            tables=end_markers.tables.filter(pa.array(is_counted)),
+            counts=end_markers.counts[is_counted],
         ),
     )

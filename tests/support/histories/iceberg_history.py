@@ -84,7 +84,7 @@ class IcebergHistory:
     steps: list[str] = field(default_factory=list)
     _small: SmallTable = field(init=False)
     _changes: RandomChanges = field(init=False)
-    _compacted: list[Row] = field(default_factory=list)
+    _compacted_rows: list[Row] = field(default_factory=list)
     _compacted_at: dict[int, list[Row]] = field(default_factory=dict)
     _lost: set[int] = field(default_factory=set)
     _number: int = 0
@@ -144,7 +144,7 @@ class IcebergHistory:
         if self._small.committer.last_identifier is None:
             return
         self._small.committer.compact_fully()
-        self._compacted = read_rows(self.table)
+        self._compacted_rows = read_rows(self.table)
 
     def _expire(self) -> None:
         TableMaintenance(self.table).after_commit()
@@ -153,7 +153,7 @@ class IcebergHistory:
         columns = [column for column in self.table.schema.fields if column.name not in ("pt", "id")]
         change = self._change(self.rng.choice(columns))
         alter_table(self.table, [change])
-        self._compacted = [_altered(row, change) for row in self._compacted]
+        self._compacted_rows = [_altered(row, change) for row in self._compacted_rows]
         self._begin_again(self._small.epoch)
         self._write()  # readers see a schema with its first snapshot
 
@@ -187,12 +187,12 @@ class IcebergHistory:
         partition = self.rng.choice(entries).partition
         self._batch().drop_partitions([partition], BATCH_COMMIT_IDENTIFIER)
         [name] = deserialize_row(partition, self.table.schema.partition_type.types)
-        self._compacted = [row for row in self._compacted if row["pt"] != name]
+        self._compacted_rows = [row for row in self._compacted_rows if row["pt"] != name]
         self._begin_again(self._small.epoch)
 
     def _truncate(self) -> None:
         self._batch().truncate(BATCH_COMMIT_IDENTIFIER)
-        self._compacted = []
+        self._compacted_rows = []
         self._begin_again(self._small.epoch)
 
     def _roll_back(self) -> None:
@@ -207,7 +207,7 @@ class IcebergHistory:
         except UsageError:
             return
         roll_back(self.table, plan, resets_consumers=True)
-        self._compacted = self._compacted_at.get(target.snapshot_id, [])
+        self._compacted_rows = self._compacted_at.get(target.snapshot_id, [])
         self.visible_rows = {
             n: rows for n, rows in self.visible_rows.items() if n <= target.snapshot_id
         }
@@ -246,8 +246,8 @@ class IcebergHistory:
     def _listed(self) -> list[int]:
         """Return the snapshots that PyIceberg lists."""
         if self.rest_uri is None:
-            listed: list[int] = self.iceberg.describe(self._metadata)["snapshots"]
-            return listed
+            snapshot_ids: list[int] = self.iceberg.describe(self._metadata)["snapshots"]
+            return snapshot_ids
         return [snapshot.snapshot_id for snapshot in self._in_catalog.metadata.snapshots]
 
     def _begin_again(self, epoch: int) -> None:
@@ -271,9 +271,9 @@ class IcebergHistory:
         newest = self._newest()
         assert newest is not None
         is_late = self.kind == "highest-level"
-        self._compacted_at[newest] = self._compacted
+        self._compacted_at[newest] = self._compacted_rows
         self.visible_rows[newest] = by_content(
-            self._compacted if is_late else read_rows(self.table)
+            self._compacted_rows if is_late else read_rows(self.table)
         )
 
     def differences(self) -> list[str]:
@@ -284,12 +284,12 @@ class IcebergHistory:
         differences = self._differences(newest, self._rows())
         if self._number % 10 == 0:
             differences += self._differences(newest, self.iceberg.read_by_duckdb(self._metadata))
-            required = {*self.table.snapshots.ids()}
-            required |= {tag.snapshot.snapshot_id for tag in self.table.tags.tags()}
-            listed = {*self._listed()}
-            if missing := (required & self.visible_rows.keys()) - self._lost - listed:
+            required_ids = {*self.table.snapshots.ids()}
+            required_ids |= {tag.snapshot.snapshot_id for tag in self.table.tags.tags()}
+            listed_ids = {*self._listed()}
+            if missing := (required_ids & self.visible_rows.keys()) - self._lost - listed_ids:
                 differences.append(f"snapshots {sorted(missing)} are not listed")
-            older = self.rng.choice(sorted(required & listed & {*self.visible_rows}))
+            older = self.rng.choice(sorted(required_ids & listed_ids & {*self.visible_rows}))
             differences += self._differences(older, self._rows(older))
         return differences
 

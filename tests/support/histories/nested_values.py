@@ -72,14 +72,18 @@ def full(rows: Value) -> Value:
     return [row for row in rows if row is not None]
 
 
-def limited_list(stored: Value, new: Value) -> Value:
-    if len(stored) >= LIMIT:
-        return stored
-    return full(stored) + full(new)[: LIMIT - len(stored)]
+def limited_list(stored_value: Value, new: Value) -> Value:
+    if len(stored_value) >= LIMIT:
+        return stored_value
+    return full(stored_value) + full(new)[: LIMIT - len(stored_value)]
 
 
-def limited_by_key(stored: Value, new: Value) -> Value:
-    return stored if len(stored) >= LIMIT else [*by_key(limited_list(stored, new)).values()]
+def limited_by_key(stored_value: Value, new: Value) -> Value:
+    return (
+        stored_value
+        if len(stored_value) >= LIMIT
+        else [*by_key(limited_list(stored_value, new)).values()]
+    )
 
 
 def partial(rows: Value) -> Value:
@@ -91,8 +95,8 @@ def partial(rows: Value) -> Value:
     return [*values_by_key.values()]
 
 
-def newest_by_time(stored: Value, new: Value) -> Value:
-    rows = dict(stored)
+def newest_by_time(stored_value: Value, new: Value) -> Value:
+    rows = dict(stored_value)
     for key, row in new:
         if row is None:
             rows.pop(key, None)
@@ -103,8 +107,8 @@ def newest_by_time(stored: Value, new: Value) -> Value:
     return [*rows.items()]
 
 
-def less_keys(stored: Value, removed_rows: Value) -> Value:
-    return [row for key, row in by_key(stored).items() if key not in by_key(removed_rows)]
+def less_keys(stored_value: Value, removed_rows: Value) -> Value:
+    return [row for key, row in by_key(stored_value).items() if key not in by_key(removed_rows)]
 
 
 FOLDS = {

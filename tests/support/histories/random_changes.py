@@ -31,8 +31,11 @@ def value_of(data_type: DataType, rng: random.Random) -> Any:  # noqa: C901, PLR
             return rng.random() < 0.5
         case TypeRoot.DECIMAL:
             end = 10**data_type.precision
-            unscaled = rng.choice([0, -1, end - 1, 1 - end, rng.randrange(end)])
-            sign, digits = int(unscaled < 0), tuple(int(digit) for digit in str(abs(unscaled)))
+            unscaled_value = rng.choice([0, -1, end - 1, 1 - end, rng.randrange(end)])
+            sign, digits = (
+                int(unscaled_value < 0),
+                tuple(int(digit) for digit in str(abs(unscaled_value))),
+            )
             return Decimal((sign, digits, -data_type.scale))
         case TypeRoot.FLOAT:
             return rng.choice([0.0, -1.5, float("nan"), float("inf"), 2.0**-100])
@@ -55,8 +58,8 @@ def _timestamp(data_type: DataType, rng: random.Random) -> dt.datetime:
     step = 10 ** max(0, 6 - data_type.precision)
     micros = rng.randrange(10**6) // step * step
     value = _EPOCH + dt.timedelta(seconds=seconds, microseconds=micros)
-    zoned = data_type.root is TypeRoot.TIMESTAMP_LTZ
-    return value.replace(tzinfo=dt.UTC) if zoned else value
+    has_zone = data_type.root is TypeRoot.TIMESTAMP_LTZ
+    return value.replace(tzinfo=dt.UTC) if has_zone else value
 
 
 @dataclass

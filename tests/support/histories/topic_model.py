@@ -21,9 +21,9 @@ _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - a TIMESTAMP has no zone
 
 def row_of(image: dict[str, Any]) -> Row:
     """Return an image of the shop's table as a reader of the table returns it."""
-    unscaled = int.from_bytes(base64.b64decode(image["amount"]), "big", signed=True)
+    unscaled_value = int.from_bytes(base64.b64decode(image["amount"]), "big", signed=True)
     moment = _EPOCH + datetime.timedelta(microseconds=image["updated_at"])
-    return {**image, "amount": Decimal(unscaled).scaleb(-2), "updated_at": moment}
+    return {**image, "amount": Decimal(unscaled_value).scaleb(-2), "updated_at": moment}
 
 
 @dataclass
@@ -64,7 +64,7 @@ def read_row(row: Row) -> Row:
 
 def changes_by_key(changes: Iterable[tuple[str, Row]]) -> dict[Key, list[tuple[str, Row]]]:
     """Return a changelog grouped by key, in its order."""
-    grouped: dict[Key, list[tuple[str, Row]]] = {}
+    grouped_changes: dict[Key, list[tuple[str, Row]]] = {}
     for kind, row in changes:
-        grouped.setdefault((row["dt"], row["id"]), []).append((kind, row))
-    return grouped
+        grouped_changes.setdefault((row["dt"], row["id"]), []).append((kind, row))
+    return grouped_changes

@@ -50,7 +50,7 @@ class Sent:
     table: str | None
     key: int
     value: bytes
-    resumed: bytes = b""
+    resumed_value: bytes = b""
     """The value when the connector has started again amid the transaction; empty: the same."""
 
     @property
@@ -102,18 +102,20 @@ class TransactionHistory:
         random = self.random
         log = [(sent, index == 0) for sents in self.log for index, sent in enumerate(sents)]
         starts = [index for index, (_, is_first) in enumerate(log) if is_first]
-        rate, index, resumed = random.choice((0.0, 0.005, 0.02, 0.04)), 0, 0
+        rate, index, resumed_index = random.choice((0.0, 0.005, 0.02, 0.04)), 0, 0
         while index < len(log):
             if index and random.random() < rate:
                 back = index - random.randint(0, random.choice((3, 15, 60)))
                 # Connect keeps where a connector began, so this is not before its last start.
-                index = max(0, back, resumed if resumed < len(self.log[0]) else 0)
+                index = max(0, back, resumed_index if resumed_index < len(self.log[0]) else 0)
                 if random.random() < 0.3:  # the marker may come again before the rest
                     yield log[max(start for start in starts if start <= index)][0]
-                resumed = index
+                resumed_index = index
             sent = log[index][0]
-            is_resumed = sent.resumed and not any(resumed <= start <= index for start in starts)
-            yield replace(sent, value=sent.resumed) if is_resumed else sent
+            is_resumed = sent.resumed_value and not any(
+                resumed_index <= start <= index for start in starts
+            )
+            yield replace(sent, value=sent.resumed_value) if is_resumed else sent
             index += 1
 
     def commit(self, number: int) -> int:
@@ -139,7 +141,7 @@ class TransactionHistory:
             if number == 1:  # a connector that has seen no commit takes the place of what it sent
                 place = {"sequence": f'["{lsn}","{lsn}"]'}
                 again = self._change(table, key, value, "u", place, block)
-                change = replace(change, resumed=again.value)
+                change = replace(change, resumed_value=again.value)
             sent.append(change)
         collections = [
             {"data_collection": table, "event_count": count}

@@ -72,12 +72,12 @@ class History:
         return history
 
     def step(self) -> None:
-        keyed = self.table.schema.kind_traits.merges_by_key
+        has_keys = self.table.schema.kind_traits.merges_by_key
         changes = self.changes.epoch(6)
-        if not keyed:
+        if not has_keys:
             changes = [("+I", {"k": self.rng.randrange(9), "v": "x", "p": 0}) for _ in range(5)]
         self.writer.write(changes)
-        if not keyed and self.rng.random() < 0.5:
+        if not has_keys and self.rng.random() < 0.5:
             delete_some(self.table, self.rng)
         if self.rng.random() < 0.4:
             self.writer.commit.compact_due()

@@ -170,6 +170,8 @@ def job_conf(folder: Path, **sections: Mapping[str, Any]) -> Path:
         "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": FAST_JVM},
     }
     names = [*defaults, *(name for name in sections if name not in defaults)]
-    merged = {name: {**defaults.get(name, {}), **sections.get(name, {})} for name in names}
-    merged["stream"] = {key: value for key, value in merged["stream"].items() if value is not None}
-    return write_conf(folder / "job.toml", **merged)
+    merged_sections = {name: {**defaults.get(name, {}), **sections.get(name, {})} for name in names}
+    merged_sections["stream"] = {
+        key: value for key, value in merged_sections["stream"].items() if value is not None
+    }
+    return write_conf(folder / "job.toml", **merged_sections)

@@ -107,9 +107,9 @@ def _serve() -> None:
 
     jobs = {"ingest": ingest_main.main, "compact": compact_main.main}
     print('{"ready": true}', file=answers, flush=True)
-    started = False
+    has_started = False
     for line in sys.stdin:
-        if not started:
+        if not has_started:
             # The JVM is started as `spark-submit` would; the runs find it and make sessions.
             settings = {
                 "spark.master": "local[2]",
@@ -123,7 +123,7 @@ def _serve() -> None:
             )
             spark = start_session("server", settings, launch)
             setattr(type(spark), "stop", lambda _: None)  # noqa: B010 - the next run continues with it
-            started = True
+            has_started = True
         request = json.loads(line)
         code = jobs[request["job"]](request["argv"])
         print(json.dumps({"code": code}), file=answers, flush=True)

@@ -42,7 +42,9 @@ class CompactInThreads:
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.requests.append(request)
-        tries = sum(1 for submitted in self.requests if submitted.bucket == request.bucket)
+        tries = sum(
+            1 for earlier_request in self.requests if earlier_request.bucket == request.bucket
+        )
         return self.threads.submit(self._run, request, fails=tries <= self.failures)
 
     def _run(self, request: CompactRequest, *, fails: bool) -> BucketChange:
@@ -241,7 +243,7 @@ def assert_same_changes(read: Sequence[Change], written: Sequence[Change], model
 
 
 def _by_key(changes: Sequence[Change], keys: Sequence[str]) -> dict[str, list[Change]]:
-    grouped: dict[str, list[Change]] = {}
+    grouped_changes: dict[str, list[Change]] = {}
     for kind, row in changes:
-        grouped.setdefault(repr([row[name] for name in keys]), []).append((kind, row))
-    return grouped
+        grouped_changes.setdefault(repr([row[name] for name in keys]), []).append((kind, row))
+    return grouped_changes

@@ -146,17 +146,17 @@ class TwoTables:
         policy: Callable[..., EpochTables] = IndependentTables if holds_tables else StoppingTables
         if loads:
             policy = partial(LoadingTables, load_epoch_count=loads)
-        joined = policy(
+        joined_policy = policy(
             feeds,
             epoch_log=EpochLog(self.checkpoint(), can_reread=True),
             state_file=JobStateFile(self.checkpoint(checkpoint)),
             now_ms=clock.now_ms,
         )
         settings = EpochSettings(
-            task_count=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables
+            task_count=tasks, splitter=ByTopic(), holds_tables=joined_policy.holds_tables
         )
         return EpochCommitter(
-            RoundRunner(tables=joined, settings=settings, epoch_runner=runner, clock=clock)
+            RoundRunner(tables=joined_policy, settings=settings, epoch_runner=runner, clock=clock)
         )
 
     def state(self) -> JobState:

@@ -39,10 +39,10 @@ class SparkIcebergError(Exception):
 
 def why_no_iceberg_in_spark() -> str | None:
     """Return why the installed Spark cannot be a judge, or None if it can."""
-    installed = installed_spark_version()
-    if installed.startswith(f"{_SPARK_OF_RUNTIME}."):
+    version = installed_spark_version()
+    if version.startswith(f"{_SPARK_OF_RUNTIME}."):
         return None
-    return f"the runtime of Iceberg {_VERSION} is for Spark {_SPARK_OF_RUNTIME}, not {installed}"
+    return f"the runtime of Iceberg {_VERSION} is for Spark {_SPARK_OF_RUNTIME}, not {version}"
 
 
 class IcebergSpark(JudgeProcess):
@@ -62,11 +62,11 @@ class IcebergSpark(JudgeProcess):
         """Give Spark a catalog of Iceberg; its tables are ``NAME.DATABASE.TABLE``."""
         prefix = f"spark.sql.catalog.{name}"
         options = {f"{prefix}.{key}": value for key, value in settings.items()}
-        uncached = {
+        uncached_settings = {
             prefix: "org.apache.iceberg.spark.SparkCatalog",
             f"{prefix}.cache-enabled": "false",
         }
-        self._call({"settings": {**uncached, **options}})
+        self._call({"settings": {**uncached_settings, **options}})
 
     def rows(self, query: str) -> pa.Table:
         """Return the rows of a query in SQL."""

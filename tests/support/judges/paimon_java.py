@@ -206,10 +206,10 @@ class PaimonJava:
             )
         return answer["snapshot"]
 
-    def delete_rows(self, path: TablePath, deleted: Mapping[str, Iterable[int]]) -> int | None:
+    def delete_rows(self, path: TablePath, positions: Mapping[str, Iterable[int]]) -> int | None:
         """One commit that deletes rows of an append table, by data file and place in it; returns
         the latest snapshot."""
-        places = {name: [int(row) for row in rows] for name, rows in deleted.items()}
+        places = {name: [int(row) for row in rows] for name, rows in positions.items()}
         return self._call("delete_rows", path, deleted=places, options={})["snapshot"]
 
     def hashes(self, path: TablePath) -> dict[tuple[str, int], list[int]]:

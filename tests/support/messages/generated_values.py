@@ -84,15 +84,15 @@ def _times_of_options() -> Iterator[Source]:
         yield Source(
             "DATE", Column("DATE", encoding=encoding), {"column.v.encoding": encoding}
         )  # fmt: skip
-    for mode, fixed in _TIME_MODES.items():
+    for mode, fixed_format in _TIME_MODES.items():
         options = {"time.precision.mode": mode}
-        iso = fixed == "iso"
+        iso = fixed_format == "iso"
         yield Source("DATE", Column("DATE", encoding="iso" if iso else "epoch-days"), options)
         for root, sql, precision in _TIMES:
             adaptive = _adaptive(precision)
             if mode == "adaptive_time_microseconds" and root == "TIME":
                 adaptive = "epoch-micros"
-            yield Source(sql, Column(root, precision, encoding=fixed or adaptive), options)
+            yield Source(sql, Column(root, precision, encoding=fixed_format or adaptive), options)
     for root, sql, precision in _TIMES:
         column = Column(root, precision, encoding="epoch-seconds")
         yield Source(sql, column, {"column.v.encoding": "epoch-seconds"})
@@ -256,11 +256,11 @@ def texts_for(source: Source, rng: random.Random, most: int) -> list[str]:
 def _forms(number: int, scale: int) -> list[str]:
     """Return an unscaled number as a JSON number, a text, base64, and with its scale beside it."""
     raw = number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
-    coded = base64.b64encode(raw).decode()
+    text = base64.b64encode(raw).decode()
     wider = base64.b64encode((b"\xff" if number < 0 else b"\0") * 3 + raw).decode()
     return [
-        str(number), f'"{number}"', f'"{coded}"', f'"{wider}"',
-        f'{{"scale":{scale},"value":"{coded}"}}', f'{{"scale":{-scale},"value":"{coded}"}}',
+        str(number), f'"{number}"', f'"{text}"', f'"{wider}"',
+        f'{{"scale":{scale},"value":"{text}"}}', f'{{"scale":{-scale},"value":"{text}"}}',
     ]  # fmt: skip
 
 
@@ -281,8 +281,10 @@ def _decimal_texts(column: Column, rng: random.Random) -> list[str]:
     texts += ['"1e-38"', '"1e-39"', '"5e-41"', "5e-41", "1e-1000000000", '"1e1000000000"']
     texts += ["0e-50", '"0E+1000000000"', "0." + "1" * 39, '"0.' + "0" * 39 + '"', '"1.0e0"']
     texts += ['"-.5"', '"5."', '"+5"', '"1e99999999999999999999"', '"--1"', '"1e"', '"1e+"']
-    coded = [number for number in units if abs(number) < 2**200][:14]
-    return texts + [form for number in coded for form in _forms(number, column.value_scale)[2:]]
+    coded_integers = [number for number in units if abs(number) < 2**200][:14]
+    return texts + [
+        form for number in coded_integers for form in _forms(number, column.value_scale)[2:]
+    ]
 
 
 def _plain(number: int, scale: int) -> str:

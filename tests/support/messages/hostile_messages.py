@@ -40,14 +40,14 @@ class Hostile:
     Attributes:
         description: of what was done to the good message.
         row: the values of the good message, by column.
-        touched: columns whose values were replaced.
+        touched_names: columns whose values were replaced.
     """
 
     description: str
     value: bytes | None
     fate: Fate
     row: dict[str, Any]
-    touched: frozenset[str] = frozenset()
+    touched_names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -279,22 +279,22 @@ def _fields(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
     row = good_row(number)
     texts = _texts(row)
     name = rng.choice(list(row))
-    shuffled = dict(rng.sample(list(texts.items()), len(texts)))
-    doubled = object_of(texts)[:-1] + f',"{name}":"s{number + 1}"}}'
-    renamed = {(key.upper() if key == name else key): text for key, text in texts.items()}
+    shuffled_texts = dict(rng.sample(list(texts.items()), len(texts)))
+    doubled_text = object_of(texts)[:-1] + f',"{name}":"s{number + 1}"}}'
+    renamed_texts = {(key.upper() if key == name else key): text for key, text in texts.items()}
     missing = {key: text for key, text in texts.items() if key != name}
-    touched = frozenset([name])
-    description, text, fate, touched = rng.choice([
-        (f"{name} twice", doubled, Fate.ROW_OR_BAD, touched),
-        (f"{name} missing", object_of(missing), Fate.ROW_OR_BAD, touched),
-        (f"{name} in capitals", object_of(renamed), Fate.ROW_OR_BAD, touched),
-        ("another order", object_of(shuffled), Fate.ROW, frozenset()),
+    touched_names = frozenset([name])
+    description, text, fate, touched_names = rng.choice([
+        (f"{name} twice", doubled_text, Fate.ROW_OR_BAD, touched_names),
+        (f"{name} missing", object_of(missing), Fate.ROW_OR_BAD, touched_names),
+        (f"{name} in capitals", object_of(renamed_texts), Fate.ROW_OR_BAD, touched_names),
+        ("another order", object_of(shuffled_texts), Fate.ROW, frozenset()),
         ("an unknown column", object_of({"zz": '{"id":1}', **texts}), Fate.ROW, frozenset()),
         ("an escaped name", object_of(texts).replace('"s":', '"\\u0073":'), Fate.ROW_OR_BAD,
          frozenset("s")),
         ("an empty name", object_of({"": "1", **texts}), Fate.ROW_OR_BAD, frozenset()),
     ])  # fmt: skip
-    return Hostile(description, wrapping.wrap(text, '"c"').encode(), fate, row, touched)
+    return Hostile(description, wrapping.wrap(text, '"c"').encode(), fate, row, touched_names)
 
 
 def _nested(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:

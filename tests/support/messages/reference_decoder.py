@@ -104,9 +104,9 @@ _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 def _float(column: Column, value: Any) -> Meanings:
     if isinstance(value, Pairs):
-        [scaled, *_] = _scaled(replace(column, precision=2000, scale=1000), value)
-        exact = Number(f"{scaled}E-1000")
-        return (BAD,) if scaled is BAD else (BAD, *_float(column, exact))
+        [scaled_value, *_] = _scaled(replace(column, precision=2000, scale=1000), value)
+        exact = Number(f"{scaled_value}E-1000")
+        return (BAD,) if scaled_value is BAD else (BAD, *_float(column, exact))
     if not isinstance(value, str):
         return (BAD,)
     if not isinstance(value, Number) and value in _WORDS:

@@ -62,17 +62,17 @@ def protobuf_body(text: str, fields: Any) -> bytes:
 class One:
     """A registry of one schema."""
 
-    registered: RegisteredSchema
+    registered_schema: RegisteredSchema
 
     def schema_number_of(self, guid: bytes) -> int:
         """Return the number of the schema, whatever its GUID is."""
         assert guid
-        return self.registered.schema_number
+        return self.registered_schema.schema_number
 
     def schema(self, schema_number: int) -> RegisteredSchema:
         """Return the schema."""
-        assert schema_number == self.registered.schema_number
-        return self.registered
+        assert schema_number == self.registered_schema.schema_number
+        return self.registered_schema
 
 
 def _with_bytes(value: Any) -> Any:

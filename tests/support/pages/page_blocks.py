@@ -38,16 +38,16 @@ def run_page(path: Path, run: Callable[[Block], str], languages: frozenset[str])
         run: returns what a block has printed.
     """
     page = path.read_text(encoding="utf-8")
-    pieces, printed, end = [], "", 0
+    pieces, output, end = [], "", 0
     for fence in _FENCE.finditer(page):
         language, text = fence.groups()
         pieces.append(page[end : fence.start(2)])
         end = fence.end(2)
         if language == OUTPUT:
-            text = _tidy(printed)
+            text = _tidy(output)
         elif language in languages:
             line = page.count("\n", 0, fence.start()) + 1
-            printed = run(Block(language=language, text=text, line=line))
+            output = run(Block(language=language, text=text, line=line))
         pieces.append(text)
     real = "".join([*pieces, page[end:]])
     if rewriting():
@@ -55,7 +55,7 @@ def run_page(path: Path, run: Callable[[Block], str], languages: frozenset[str])
     assert path.read_text(encoding="utf-8") == real, f"REWRITE=1 rewrites the output of {path}"
 
 
-def _tidy(printed: str) -> str:
+def _tidy(output: str) -> str:
     """Return the text without blanks at the ends of lines, which no reader sees."""
-    lines = [line.rstrip() for line in printed.rstrip().splitlines()]
+    lines = [line.rstrip() for line in output.rstrip().splitlines()]
     return "".join(f"{line}\n" for line in lines)

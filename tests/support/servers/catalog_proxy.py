@@ -99,12 +99,14 @@ class SigningKey:
         parts = _AUTHORIZATION.fullmatch(request.headers.get("Authorization", ""))
         if parts is None or parts.group(1, 2, 3) != (self.access_key, self.region, self.service):
             return False
-        signed = {name: request.headers[name] for name in parts[4].split(";")}
+        signed_headers = {name: request.headers[name] for name in parts[4].split(";")}
         content = hashlib.sha256(body).hexdigest()
-        if signed.get("x-amz-content-sha256", content) != content:
+        if signed_headers.get("x-amz-content-sha256", content) != content:
             return False
-        signed_request = AWSRequest(request.command, uri + request.path, headers=signed, data=body)
-        signed_request.context["timestamp"] = signed["x-amz-date"]
+        signed_request = AWSRequest(
+            request.command, uri + request.path, headers=signed_headers, data=body
+        )
+        signed_request.context["timestamp"] = signed_headers["x-amz-date"]
         signer = SigV4Auth(Credentials(self.access_key, self.secret_key), self.service, self.region)
         text = signer.string_to_sign(signed_request, signer.canonical_request(signed_request))
         return bool(signer.signature(text, signed_request) == parts[5])

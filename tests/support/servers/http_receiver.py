@@ -1,4 +1,4 @@
-"""A real HTTP server that keeps what is posted to it, and answers as a test says."""
+"""A real HTTP server that keeps the requests that it gets, and answers as a test says."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Posted:
     body: bytes
 
 
-def gunzipped_body(posted: Posted) -> bytes:
+def gunzipped_body(request: Posted) -> bytes:
     """Return the body, which a client may have packed."""
-    is_gzip = posted.headers.get("Content-Encoding") == "gzip"
-    return gzip.decompress(posted.body) if is_gzip else posted.body
+    is_gzip = request.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(request.body) if is_gzip else request.body
 
 
 @dataclass
@@ -39,7 +39,7 @@ class HttpReceiver:
     port: int = 0
     place: str = "/elsewhere"
     statuses: list[int] = field(default_factory=list)
-    posted: list[Posted] = field(default_factory=list)
+    requests: list[Posted] = field(default_factory=list)
     _came: threading.Condition = field(default_factory=threading.Condition)
 
     @property
@@ -48,38 +48,38 @@ class HttpReceiver:
 
     def take(self, request: Posted) -> int:
         with self._came:
-            self.posted.append(request)
+            self.requests.append(request)
             self._came.notify_all()
             return self.statuses.pop(0) if self.statuses else 200
 
     def wait_for(self, count: int) -> list[Posted]:
         with self._came:
-            assert self._came.wait_for(lambda: len(self.posted) >= count, _DEADLINE_S)
-            return list(self.posted)
+            assert self._came.wait_for(lambda: len(self.requests) >= count, _DEADLINE_S)
+            return list(self.requests)
 
 
 @contextmanager
 def http_receiver(*statuses: int) -> Iterator[HttpReceiver]:
-    started = HttpReceiver(statuses=list(statuses))
+    http_server = HttpReceiver(statuses=list(statuses))
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            status = started.take(Posted(self.path, dict(self.headers), body))
+            status = http_server.take(Posted(self.path, dict(self.headers), body))
             self.send_response(status)
             self.send_header("Content-Length", "0")
-            self.send_header("Location", started.place)  # means something with a 3xx alone
+            self.send_header("Location", http_server.place)  # means something with a 3xx alone
             self.end_headers()
 
         def log_message(self, *args: Any) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        started.port = server.server_address[1]
+        http_server.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
-            yield started
+            yield http_server
         finally:
             server.shutdown()
             thread.join()
@@ -87,5 +87,5 @@ def http_receiver(*statuses: int) -> Iterator[HttpReceiver]:
 
 @pytest.fixture
 def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as started:
-        yield started
+    with http_receiver() as http_server:
+        yield http_server

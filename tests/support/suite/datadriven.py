@@ -109,9 +109,9 @@ def _parse_case(
     assert index < len(lines), f"{where}:{start + 1}: {header!r} has no line {SEPARATOR!r} after it"
     input_lines = tuple(lines[start + 1 : index])
     index += 1
-    doubled = index < len(lines) and lines[index] == SEPARATOR
-    first = index = index + 1 if doubled else index
-    while index < len(lines) and not _ends_output(lines, index, doubled=doubled):
+    is_doubled = index < len(lines) and lines[index] == SEPARATOR
+    first = index = index + 1 if is_doubled else index
+    while index < len(lines) and not _ends_output(lines, index, is_doubled=is_doubled):
         index += 1
     expected = "\n".join(lines[first:index])
     command, *words = shlex.split(header)
@@ -125,11 +125,11 @@ def _parse_case(
         input_lines=input_lines,
         expected=expected,
     )
-    return case, index + 2 if doubled else index
+    return case, index + 2 if is_doubled else index
 
 
-def _ends_output(lines: list[str], index: int, *, doubled: bool) -> bool:
-    if doubled:
+def _ends_output(lines: list[str], index: int, *, is_doubled: bool) -> bool:
+    if is_doubled:
         return lines[index : index + 2] == [SEPARATOR, SEPARATOR]
     return not lines[index].strip()
 

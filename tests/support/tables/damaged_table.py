@@ -38,8 +38,8 @@ class Damage:
     def snapshot(self, number: int | None = None, **changes: Any) -> None:
         """Change the content of the snapshot's file."""
         number = number or self.latest.snapshot_id
-        changed = replace(self.table.snapshots.snapshot(number), **changes)
-        self.path(f"snapshot/snapshot-{number}").write_bytes(encode_snapshot(changed))
+        changed_snapshot = replace(self.table.snapshots.snapshot(number), **changes)
+        self.path(f"snapshot/snapshot-{number}").write_bytes(encode_snapshot(changed_snapshot))
 
     def delta(
         self,
@@ -50,15 +50,15 @@ class Damage:
         before = FileStoreScan(self.table).delta(self.latest)
         after = change(before)
         name, size = self._written(after, describe)
-        gained = _rows(after) - _rows(before)
+        row_gain = _rows(after) - _rows(before)
         total, delta = self.latest.total_record_count, self.latest.delta_record_count
         assert total is not None
         assert delta is not None
         self.snapshot(
             delta_manifest_list=name,
             delta_manifest_list_size=size,
-            total_record_count=total + gained,
-            delta_record_count=delta + gained,
+            total_record_count=total + row_gain,
+            delta_record_count=delta + row_gain,
         )
 
     def changelog(self, change: Callable[[Entries], Entries]) -> None:

@@ -20,12 +20,12 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 def delete_some(table: FileStoreTable, rng: random.Random) -> set[int]:
     """Commit one DELETE on the latest snapshot; return the keys, or none after a lost race."""
     try:
-        planned = planned_delete(table, rng)
+        deletion_plan = planned_delete(table, rng)
     except Exception:  # the file is gone meanwhile
         return set()
-    if planned is None:
+    if deletion_plan is None:
         return set()
-    snapshot, row = planned
+    snapshot, row = deletion_plan
     return {row["k"]} if table.snapshots.publish(snapshot) else set()
 
 

@@ -53,9 +53,9 @@ def _files_of_branch(table: FileStoreTable) -> set[str]:
         changelog = table.changelogs.changelog(number)
         names |= _of_changelog(table, changelog)
         if changelog.changelog_manifest_list is None and _is_there(table, changelog):
-            added = [e for e in scan.delta(changelog) if e.kind is FileKind.ADD]
+            added_entries = [e for e in scan.delta(changelog) if e.kind is FileKind.ADD]
             is_append = changelog.commit_kind is CommitKind.APPEND
-            names |= (_data_names(added) if is_append else set()) | _lists(table, changelog)
+            names |= (_data_names(added_entries) if is_append else set()) | _lists(table, changelog)
     return names
 
 

@@ -81,7 +81,7 @@ class MemoryFiles:
     key_types: tuple[DataType, ...]
     rows_per_file: int = 1000
     read_rows: int = 1000
-    stored: dict[str, pa.RecordBatch] = field(default_factory=dict)
+    stored_batches: dict[str, pa.RecordBatch] = field(default_factory=dict)
     file_count: int = 0
     open_writers: int = 0
 
@@ -94,7 +94,7 @@ class MemoryFiles:
         return MemoryFileWriter(self, level, FileSource.APPEND, unique_keys=False)
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        rows = self.stored.get(file.file_name)
+        rows = self.stored_batches.get(file.file_name)
         if rows is None:
             raise CorruptFileError(f"no file {file.file_name}")
         for start in range(0, rows.num_rows, self.read_rows):
@@ -109,7 +109,7 @@ class MemoryFiles:
             start += batch.num_rows
 
     def delete(self, file: DataFileMeta) -> None:
-        del self.stored[file.file_name]
+        del self.stored_batches[file.file_name]
 
     def key_of(self, data: bytes) -> tuple[object, ...]:
         return key_order(self.key_types)(data)
@@ -118,8 +118,8 @@ class MemoryFiles:
         self, name: str, rows: pa.RecordBatch, level: int, file_source: FileSource
     ) -> DataFileMeta:
         """Keep rows (in key order) as a file."""
-        assert name not in self.stored, name
-        self.stored[name] = rows
+        assert name not in self.stored_batches, name
+        self.stored_batches[name] = rows
         numbers = rows.column(SEQUENCE_NUMBER).to_pylist()
         return DataFileMeta(
             file_name=name,
@@ -143,7 +143,7 @@ class MemoryFiles:
 
     def rows_of(self, files: Sequence[DataFileMeta]) -> list[dict[str, Any]]:
         """Return all rows of files, one file after the other."""
-        return [row for file in files for row in self.stored[file.file_name].to_pylist()]
+        return [row for file in files for row in self.stored_batches[file.file_name].to_pylist()]
 
 
 @dataclass
@@ -154,10 +154,10 @@ class MemoryFileWriter:
     level: int
     file_source: FileSource
     unique_keys: bool
-    gathered: list[pa.RecordBatch] = field(default_factory=list)
+    gathered_batches: list[pa.RecordBatch] = field(default_factory=list)
     done: list[DataFileMeta] = field(default_factory=list)
     last_key: Any = None
-    ended: bool = False
+    has_ended: bool = False
 
     def write(self, batch: pa.RecordBatch) -> None:
         assert batch.schema.equals(self.files.layout.schema), batch.schema
@@ -167,11 +167,11 @@ class MemoryFileWriter:
                 assert key >= self.last_key, f"{key} after {self.last_key}"
                 assert key > self.last_key or not self.unique_keys, f"{key} twice"
             self.last_key = key
-        self.gathered.append(batch)
+        self.gathered_batches.append(batch)
 
     def close(self) -> tuple[DataFileMeta, ...]:
         self._end()
-        rows = pa.Table.from_batches(self.gathered, self.files.layout.schema)
+        rows = pa.Table.from_batches(self.gathered_batches, self.files.layout.schema)
         rows_max = self.files.rows_per_file if self.unique_keys else max(1, rows.num_rows)
         for start in range(0, rows.num_rows, rows_max):
             part = rows.slice(start, rows_max).combine_chunks().to_batches()[0]
@@ -184,8 +184,8 @@ class MemoryFileWriter:
         self._end()
         for file in self.done:
             self.files.delete(file)
-        self.gathered, self.done = [], []
+        self.gathered_batches, self.done = [], []
 
     def _end(self) -> None:
-        self.files.open_writers -= not self.ended
-        self.ended = True
+        self.files.open_writers -= not self.has_ended
+        self.has_ended = True

@@ -80,14 +80,14 @@ def _check_records(table: FileStoreTable, snapshot: Snapshot, previous: Snapshot
     assert kinds == sorted(kinds, reverse=True), "DELETEs come before ADDs"
     if snapshot.commit_kind is CommitKind.APPEND:
         assert FileKind.DELETE not in kinds
-    gained = sum(
+    row_gain = sum(
         entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
         for entry in delta
     )
-    assert snapshot.delta_record_count == gained
+    assert snapshot.delta_record_count == row_gain
     before = 0 if previous is None else previous.total_record_count
     assert before is not None
-    assert snapshot.total_record_count == before + gained
+    assert snapshot.total_record_count == before + row_gain
     live = scan.live(snapshot)
     assert snapshot.total_record_count == sum(entry.file.row_count for entry in live)
     changelog = scan.changelog(snapshot)
@@ -104,8 +104,8 @@ def _check_base(table: FileStoreTable, snapshot: Snapshot, previous: Snapshot | 
         assert base == []
         return
     scan = FileStoreScan(table)
-    inherited = scan.manifests(previous)
-    assert len(base) <= len(inherited), "only merging may change the list"
+    inherited_manifests = scan.manifests(previous)
+    assert len(base) <= len(inherited_manifests), "only merging may change the list"
     read = table.manifests.read_manifest
     entries = [entry for meta in base for entry in read(meta.file_name)]
     assert _identities(live_entries(entries)) == _identities(scan.live(previous))

@@ -27,8 +27,8 @@ def test_a_busy_server_is_asked_again_and_again_later() -> None:
         api = RestApi(uri=server.url, clock=clock, headers={"Authorization": "Bearer t"})
         assert api.post("databases", body={"name": "a b"}).is_success
     assert clock.now_ms() - began == 7000  # 1, 2 and 4 seconds
-    assert [request.path for request in server.posted] == ["/v1/databases"] * 4
-    assert {request.headers["Authorization"] for request in server.posted} == {"Bearer t"}
+    assert [request.path for request in server.requests] == ["/v1/databases"] * 4
+    assert {request.headers["Authorization"] for request in server.requests} == {"Bearer t"}
 
 
 def test_a_server_that_stays_busy_is_an_error() -> None:
@@ -51,7 +51,7 @@ def test_other_statuses_are_errors_at_once(status: int, kind: type[StreamAppErro
         with pytest.raises(kind) as error:
             api.post("databases", "x y", body={})
     assert type(error.value) is kind
-    assert [request.path for request in server.posted] == ["/v1/a%2Fb/databases/x+y"]
+    assert [request.path for request in server.requests] == ["/v1/a%2Fb/databases/x+y"]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_refused_table_has_the_reason_of_its_status(
         with pytest.raises(UsageError, match=reason) as error:
             catalog.create_table(identifier, schema)
     assert fix in str(error.value)
-    assert len(server.posted) == len(statuses)
+    assert len(server.requests) == len(statuses)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def check_fate(message: Hostile, rows: list[dict[str, Any]] | None, reason: str 
         case Fate.ROW_OR_BAD if rows is not None:
             [row] = rows
             for name, value in message.row.items():
-                if name not in message.touched:
+                if name not in message.touched_names:
                     assert row[name] == value, where
                 else:
                     others = [

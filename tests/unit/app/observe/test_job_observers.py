@@ -38,7 +38,7 @@ def observers_of(config: AppConfig, clock: Clock) -> AbstractContextManager[JobO
 
 
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
-    return [json.loads(request.body) for request in receiver.posted]
+    return [json.loads(request.body) for request in receiver.requests]
 
 
 def test_an_error_that_ends_the_job_is_reported(tmp_path: Path, receiver: HttpReceiver) -> None:

@@ -41,8 +41,8 @@ TABLES = SingleTable(
 
 
 def events_of(receiver: HttpReceiver) -> list[dict[str, Any]]:
-    assert {request.path for request in receiver.posted} <= {"/api/v1/lineage"}
-    return [json.loads(gunzipped_body(request)) for request in receiver.posted]
+    assert {request.path for request in receiver.requests} <= {"/api/v1/lineage"}
+    return [json.loads(gunzipped_body(request)) for request in receiver.requests]
 
 
 def a_report(epoch: int, **counts: Any) -> EpochReport:
@@ -81,7 +81,7 @@ def job(tmp_path: Path) -> TableJob:
 def test_a_run_is_reported_from_its_start_to_its_end(receiver: HttpReceiver, job: TableJob) -> None:
     def wait_for_two(observers: JobObservers) -> None:
         """Wait as the job does, which looks often because an event may be under way."""
-        while len(receiver.posted) < 2:
+        while len(receiver.requests) < 2:
             observers.events.report_heartbeat(True)
             time.sleep(0.01)
 

@@ -37,7 +37,7 @@ def a_report(epoch: int) -> EpochReport:
 
 def body_of(receiver: HttpReceiver, path: str) -> bytes:
     """Return the body of the only request to a path."""
-    [posted_request] = [request for request in receiver.posted if request.path == path]
+    [posted_request] = [request for request in receiver.requests if request.path == path]
     return gunzipped_body(posted_request)
 
 
@@ -82,7 +82,7 @@ def test_an_epoch_is_a_trace_of_its_parts(
     ]
     commit = children[5]
     assert attributes_of(commit)["stream_app.messages"] == 10
-    assert {request.path for request in receiver.posted} == {"/v1/traces"}
+    assert {request.path for request in receiver.requests} == {"/v1/traces"}
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_the_endpoint_may_come_from_opentelemetrys_variables(
     tracer = EpochTracer(None, "shop", StandingClock(), {"OTEL_SERVICE_NAME": "mine"})
     tracer.on_epoch("shop.orders", a_report(0))
     tracer.end()
-    [request] = receiver.posted
+    [request] = receiver.requests
     assert (request.path, request.headers["authorization"]) == ("/v1/traces", "Bearer abc")
     [spans] = ExportTraceServiceRequest.FromString(body_of(receiver, "/v1/traces")).resource_spans
     resource = {
@@ -148,6 +148,6 @@ def test_the_key_goes_to_the_endpoint_alone(
         tracer = EpochTracer(endpoint.url, "shop", StandingClock(BEGAN_MS), {})
         tracer.on_epoch("shop.orders", a_report(0))
         tracer.end()
-        assert {request.path for request in endpoint.posted} == {"/v1/traces"}
-        assert {request.headers["api-key"] for request in endpoint.posted} == {"abc"}
-    assert receiver.posted == []
+        assert {request.path for request in endpoint.requests} == {"/v1/traces"}
+        assert {request.headers["api-key"] for request in endpoint.requests} == {"abc"}
+    assert receiver.requests == []

@@ -56,7 +56,7 @@ def quarantine_report(**reasons: int) -> EpochReport:
 
 
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
-    return [json.loads(request.body) for request in receiver.posted]
+    return [json.loads(request.body) for request in receiver.requests]
 
 
 def test_a_job_sends_a_notice_of_each_change_once() -> None:
@@ -80,9 +80,9 @@ def test_a_job_sends_a_notice_of_each_change_once() -> None:
                 "is_error": True,
             },
         ]  # fmt: skip
-        assert {request.path for request in receiver.posted} == {"/hook/T0001"}
-        assert receiver.posted[0].headers["Content-Type"] == "application/json"
-        assert SIGNATURE not in receiver.posted[0].headers
+        assert {request.path for request in receiver.requests} == {"/hook/T0001"}
+        assert receiver.requests[0].headers["Content-Type"] == "application/json"
+        assert SIGNATURE not in receiver.requests[0].headers
 
 
 def test_a_user_in_the_address_becomes_basic_authorization() -> None:
@@ -93,7 +93,7 @@ def test_a_user_in_the_address_becomes_basic_authorization() -> None:
         webhook.begin()
         webhook.notify_stop(None)
         webhook.end()
-        [notice] = receiver.posted
+        [notice] = receiver.requests
         assert notice.path == "/hook/T0001"
         assert notice.headers["Authorization"] == "Basic c2hvcDpwQHNz"  # shop:p@ss
         assert notice.headers["Host"] == receiver.url.removeprefix("http://")
@@ -146,7 +146,7 @@ def test_the_body_is_signed() -> None:
         webhook.begin()
         webhook.notify_stop(None)
         webhook.end()
-        [request] = receiver.posted
+        [request] = receiver.requests
         digest = hmac.new(b"swordfish", request.body, hashlib.sha256).hexdigest()
         assert request.headers[SIGNATURE] == f"sha256={digest}"
     assert "swordfish" not in repr(webhook)

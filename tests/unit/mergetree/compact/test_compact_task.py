@@ -50,12 +50,12 @@ def test_a_compaction_of_a_missing_file_leaves_no_output(missing: str) -> None:
         store_file(files, "c1", [7, 9]),
         store_file(files, "c2", [8, 9]),
     ]
-    del files.stored[missing]
-    before = set(files.stored)
+    del files.stored_batches[missing]
+    before = set(files.stored_batches)
     with pytest.raises(CorruptFileError, match=f"no file {missing}"):
         task_of(files, metas, rewrites_all=True).run()
     assert files.file_count > 0, "what came before it was written"
-    assert set(files.stored) == before
+    assert set(files.stored_batches) == before
     assert files.open_writers == 0
 
 
@@ -66,10 +66,10 @@ def test_an_upgraded_file_is_not_deleted_by_a_later_failure() -> None:
         store_file(files, "b1", [2, 4]),
         store_file(files, "b2", [3, 4]),
     ]
-    del files.stored["b2"]
+    del files.stored_batches["b2"]
     with pytest.raises(CorruptFileError, match="no file b2"):
         task_of(files, metas).run()
-    assert set(files.stored) == {"a", "b1"}
+    assert set(files.stored_batches) == {"a", "b1"}
     assert files.open_writers == 0
 
 
@@ -100,7 +100,7 @@ def test_the_changelog_of_all_rewrites_is_in_the_change() -> None:
     change = logging_task(files, metas).run()
     assert {file.file_name for file in change.removed_files} == {name for name, _ in pairs}
     assert [len(list(files.read(file))) for file in change.changelog_files] == [1, 1]
-    assert set(files.stored) - {name for name, _ in pairs} == {
+    assert set(files.stored_batches) - {name for name, _ in pairs} == {
         file.file_name for file in change.written_files
     }
 
@@ -109,9 +109,9 @@ def test_a_failure_deletes_the_changelog_too() -> None:
     files = MemoryFiles(LAYOUT, INT_KEY)
     pairs = [("a1", [1, 3]), ("a2", [2, 3]), ("b", [5]), ("c1", [7, 9]), ("c2", [8, 9])]
     metas = [store_file(files, name, keys) for name, keys in pairs]
-    del files.stored["c2"]
-    before = set(files.stored)
+    del files.stored_batches["c2"]
+    before = set(files.stored_batches)
     with pytest.raises(CorruptFileError, match="no file c2"):
         logging_task(files, metas).run()
     assert files.file_count > 1, "data and changelog of what came before were written"
-    assert set(files.stored) == before
+    assert set(files.stored_batches) == before

@@ -100,7 +100,7 @@ class TableOfVersions:
             "since": event.sequence,
             "current": False,
             "v": event.value,
-            "n": event.untracked,
+            "n": event.untracked_value,
         }
 
 

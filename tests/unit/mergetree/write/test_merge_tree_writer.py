@@ -204,10 +204,10 @@ def test_abort_leaves_no_file(tmp_path: Path) -> None:
     for batch in some_rows(1000):
         writer.write(batch)
     assert list(tmp_path.iterdir())
-    assert files.stored
+    assert files.stored_batches
     writer.abort()
     assert list(tmp_path.iterdir()) == []
-    assert files.stored == {}
+    assert files.stored_batches == {}
 
 
 class FailingChangelog(MemoryFiles):
@@ -228,7 +228,7 @@ def test_a_flush_that_fails_leaves_no_file() -> None:
         writer.write(batch)
     with pytest.raises(OSError, match="disk full"):
         writer.flush()
-    assert files.stored == {}
+    assert files.stored_batches == {}
     assert files.open_writers == 0
     writer.abort()  # would fail if it deleted the same files again
 
