@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] | None = N
     parser.add_argument("--quick", action="store_true", help="a tenth of everything, one run")
     args = parser.parse_args(arguments)
     messages = args.messages // 10 if args.quick else args.messages
-    missed = []
+    missed_goals = []
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as name:
         for part, lines in (parts or PARTS).items():
             if args.part in (part, None):
@@ -67,10 +67,10 @@ def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] | None = N
                     for line in lines(Path(name), messages, args.quick):
                         print(line, flush=True)
                 except requests.GoalMissedError as error:
-                    missed.append(f"error: {error}")
+                    missed_goals.append(f"error: {error}")
                 print()
-    if missed:
-        sys.exit("\n".join(missed))
+    if missed_goals:
+        sys.exit("\n".join(missed_goals))
 
 
 def _steps(folder: Path, messages: int, quick: bool) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _databases(folder: Path, messages: int, quick: bool) -> Iterator[str]:
     yield "Whole databases: what a changed and an idle table cost an epoch"
     rows = messages // 75
     yield from databases.lines(
-        folder, tables=200 if quick else 1000, changed=50, rows=rows, epochs=5 if quick else 7
+        folder, tables=200 if quick else 1000, changed_count=50, rows=rows, epochs=5 if quick else 7
     )
 
 

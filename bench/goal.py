@@ -10,22 +10,28 @@ class Goal:
     """A measured figure and its bound, in the unit that the name contains.
 
     Attributes:
-        measured: the measured value, or None if it could not be measured, which misses the goal.
+        measured_value: None if it could not be measured, which misses the goal.
     """
 
     name: str
-    measured: float | None
+    measured_value: float | None
     bound: float
     at_least: bool = False
 
     @property
     def is_met(self) -> bool:
-        if self.measured is None:
+        if self.measured_value is None:
             return False
-        return self.measured >= self.bound if self.at_least else self.measured <= self.bound
+        return (
+            self.measured_value >= self.bound
+            if self.at_least
+            else self.measured_value <= self.bound
+        )
 
     def line(self) -> str:
         sign = "≥" if self.at_least else "≤"
-        measured = "not measured" if self.measured is None else f"{self.measured:.3g}"
+        measured_text = (
+            "not measured" if self.measured_value is None else f"{self.measured_value:.3g}"
+        )
         verdict = "met" if self.is_met else "missed"
-        return f"| {self.name} | {measured} | {sign} {self.bound:g} | {verdict} |"
+        return f"| {self.name} | {measured_text} | {sign} {self.bound:g} | {verdict} |"

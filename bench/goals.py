@@ -172,13 +172,15 @@ def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] = PARTS) -
         print(goal.line(), flush=True)
     if options.record:
         figures = {
-            goal.name: round(goal.measured, 3) for goal in results if goal.measured is not None
+            goal.name: round(goal.measured_value, 3)
+            for goal in results
+            if goal.measured_value is not None
         }
         with options.record.open("a", encoding="utf-8") as sink:
             sink.write(json.dumps({"version": __version__, **figures}, ensure_ascii=False) + "\n")
-    missed = [goal.name for goal in results if not goal.is_met]
-    if missed:
-        sys.exit(f"{len(missed)} of {len(results)} goals are missed")
+    missed_names = [goal.name for goal in results if not goal.is_met]
+    if missed_names:
+        sys.exit(f"{len(missed_names)} of {len(results)} goals are missed")
 
 
 if __name__ == "__main__":

@@ -51,20 +51,20 @@ def lost_ticks(
         later: the tree at the later read.
         parents: process → the parent at its start, for each process that was ever read.
     """
-    ended: dict[Process, int] = {}
+    ended_processes: dict[Process, int] = {}
     for process in earlier.keys() - later.keys():
         ancestor = parents.get(process)
         while ancestor is not None and ancestor not in later:
             ancestor = parents.get(ancestor)
         if ancestor is not None:
-            ended[ancestor] = ended.get(ancestor, 0) + sum(earlier[process])
+            ended_processes[ancestor] = ended_processes.get(ancestor, 0) + sum(earlier[process])
     return sum(
         max(
             0,
             ticks
             - (later[ancestor].waited_ticks - earlier.get(ancestor, Times(0, 0)).waited_ticks),
         )
-        for ancestor, ticks in ended.items()
+        for ancestor, ticks in ended_processes.items()
     )
 
 
@@ -144,17 +144,17 @@ class ProcessorMeter:
     def _read(self) -> None:
         processes, children = _processes()
         # An orphan belongs to the tree in which an earlier read found it.
-        unvisited = [process for process in processes if process in self._tree]
-        unvisited += [process for process in processes if process[0] == self._process]
+        unvisited_processes = [process for process in processes if process in self._tree]
+        unvisited_processes += [process for process in processes if process[0] == self._process]
         tree: dict[Process, Times] = {}
-        while unvisited:
-            process = unvisited.pop()
+        while unvisited_processes:
+            process = unvisited_processes.pop()
             if process not in tree:
                 tree[process] = processes[process]
                 for child in children.get(process[0], ()):
                     if child[0] != self._without:
                         self._parents.setdefault(child, process)
-                        unvisited.append(child)
+                        unvisited_processes.append(child)
         self._lost_ticks += lost_ticks(self._tree, tree, self._parents)
         self._tree = tree
         ticks = self._lost_ticks + sum(map(sum, tree.values()))

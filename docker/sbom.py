@@ -36,8 +36,8 @@ def packages() -> dict[str, Any]:
     """Return the document of the locked packages, which belong to stream_app."""
     options = ["--pyproject", str(PROJECT / "pyproject.toml"), "--spec-version", "1.6"]
     command = [sys.executable, "-m", "cyclonedx_py", "requirements", *options, str(LOCK)]
-    completed = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    document: dict[str, Any] = json.loads(completed.stdout)
+    result = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    document: dict[str, Any] = json.loads(result.stdout)
     return document
 
 

@@ -35,8 +35,8 @@ exec chroot --userspec={user} "$0" "$@"
 def steps() -> list[tuple[str, str]]:
     """Return each instruction with its words; joins continued lines and omits comments."""
     lines = [line for line in DOCKERFILE.read_text().splitlines() if not line.startswith("#")]
-    joined = re.sub(r"\\\n", " ", "\n".join(lines))
-    return [(line.split()[0], line.split(" ", 1)[1]) for line in joined.splitlines() if line]
+    joined_lines = re.sub(r"\\\n", " ", "\n".join(lines))
+    return [(line.split()[0], line.split(" ", 1)[1]) for line in joined_lines.splitlines() if line]
 
 
 def copy(words: str, root: Path, folder: str) -> None:
@@ -47,8 +47,8 @@ def copy(words: str, root: Path, folder: str) -> None:
     for source in sources:
         path = root / Path("/", folder, target).relative_to("/")
         if (PROJECT / source).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(PROJECT / source, path, dirs_exist_ok=True, ignore=ignored)
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(PROJECT / source, path, dirs_exist_ok=True, ignore=ignore)
         else:
             path = path / Path(source).name if target.endswith("/") else path
             path.parent.mkdir(parents=True, exist_ok=True)

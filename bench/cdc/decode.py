@@ -59,7 +59,7 @@ class Case:
     deletes: float = 0.05
     keeps_update_before: bool = True
     decimals: str = "precise"
-    enveloped: bool = False
+    has_envelope: bool = False
     flat: bool = False
     format: str = "debezium-json"
     options: dict[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ CASES = (
     Case("no changelog", keeps_update_before=False),
     Case("inserts only", updates=0, deletes=0),
     Case("decimal strings", decimals="string", options={"decimal.handling.mode": "string"}),
-    Case("schema envelope", enveloped=True),
+    Case("schema envelope", has_envelope=True),
     Case("flattened inserts", updates=0, deletes=0, flat=True),
     *(Case(name, format=name) for name in PARSED),
 )
@@ -116,7 +116,7 @@ def _event(case: Case, rng: random.Random, number: int, schema: str) -> bytes:
         "ts_ms": 1795232574433,
     }
     text = json.dumps(event, separators=(",", ":"))
-    return (f'{{"schema":{schema},"payload":{text}}}' if case.enveloped else text).encode()
+    return (f'{{"schema":{schema},"payload":{text}}}' if case.has_envelope else text).encode()
 
 
 def _row(case: Case, rng: random.Random, number: int) -> dict[str, object]:
@@ -202,44 +202,45 @@ class Measured:
     """The processor seconds of a case, the shortest of several turns.
 
     Attributes:
-        parsed, arrays: the seconds of the bare parse, and of the decoder by arrays.
-        blindly: the seconds of arrays without the search for unknown and missing columns.
-        compiled: the seconds of machine code, or None without the extra `compiled`.
+        parsed_s, arrays_s: the seconds of the bare parse, and of the decoder by arrays.
+        blind_s: the seconds of arrays without the search for unknown and missing columns.
+        compiled_s: the seconds of machine code, or None without the extra `compiled`.
     """
 
     case: Case
     messages: int
     size: float
-    parsed: float
-    arrays: float
-    blindly: float
-    compiled: float | None
+    parsed_s: float
+    arrays_s: float
+    blind_s: float
+    compiled_s: float | None
 
     @property
     def ratio(self) -> float:
-        return self.arrays / self.parsed
+        return self.arrays_s / self.parsed_s
 
     @property
     def compiled_ratio(self) -> float | None:
-        return None if self.compiled is None else self.compiled / self.parsed
+        return None if self.compiled_s is None else self.compiled_s / self.parsed_s
 
     @property
     def micros(self) -> float | None:
         """The microseconds of machine code for a message."""
-        return None if self.compiled is None else self.compiled / self.messages * 1e6
+        return None if self.compiled_s is None else self.compiled_s / self.messages * 1e6
 
     def markdown(self) -> str:
-        compiled = "– | – | –"
-        if self.compiled is not None:
-            compiled = (
-                f"{self.messages / self.compiled / 1e3:,.0f} | {self.compiled / self.parsed:.2f} "
-                f"| {self.compiled / self.messages * 1e6:.2f}"
+        compiled_text = "– | – | –"
+        if self.compiled_s is not None:
+            compiled_text = (
+                f"{self.messages / self.compiled_s / 1e3:,.0f} "
+                f"| {self.compiled_s / self.parsed_s:.2f} "
+                f"| {self.compiled_s / self.messages * 1e6:.2f}"
             )
         return (
             f"| {self.case.name} | {self.size / self.messages:.0f} "
-            f"| {self.messages / self.parsed / 1e3:,.0f} "
-            f"| {self.messages / self.arrays / 1e3:,.0f} | {self.ratio:.2f} "
-            f"| {compiled} | {self.arrays / self.blindly:.2f} |"
+            f"| {self.messages / self.parsed_s / 1e3:,.0f} "
+            f"| {self.messages / self.arrays_s / 1e3:,.0f} | {self.ratio:.2f} "
+            f"| {compiled_text} | {self.arrays_s / self.blind_s:.2f} |"
         )
 
 
@@ -274,9 +275,11 @@ def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Me
     times = [[seconds(work) for work in arms] for _ in range(repeat)]
     if profile:
         print_profile(partial(decoders[-1].decode, messages))
-    parsed, arrays, blindly, *compiled = (min(seconds) for seconds in zip(*times, strict=True))
+    parsed_s, arrays_s, blind_s, *compiled_s = (
+        min(seconds) for seconds in zip(*times, strict=True)
+    )
     size = messages.column("value").nbytes
-    return Measured(case, count, size, parsed, arrays, blindly, *compiled or [None])
+    return Measured(case, count, size, parsed_s, arrays_s, blind_s, *compiled_s or [None])
 
 
 def lines(count: int, repeat: int, names: Sequence[str] = ()) -> Iterator[str]:

@@ -277,8 +277,8 @@ message Row {
 def protobuf_row(row: Row) -> bytes:
     """Return a row as a Protobuf serializer writes it, with the amount as text."""
     values = {name: value for name, value in row.items() if value is not None}
-    registered = RegisteredSchema(1, "PROTOBUF", PROTO)
-    return protobuf_bytes(registered, [0], {**values, "amount": str(row["amount"])})
+    registered_schema = RegisteredSchema(1, "PROTOBUF", PROTO)
+    return protobuf_bytes(registered_schema, [0], {**values, "amount": str(row["amount"])})
 
 
 def letters_for(arm: Arm, size: int) -> int:

@@ -54,15 +54,15 @@ def catalogs(folder: Path, stack: ExitStack) -> dict[str, Options]:
         "jdbc, PostgreSQL": f"jdbc:postgresql://127.0.0.1:{postgresql.port}/postgres?user={USER}",
         "jdbc, MariaDB": f"jdbc:mysql://127.0.0.1:{mariadb.port}/catalog?{login}",
     }
-    locked = {"lock.enabled": "true"}
+    lock_option = {"lock.enabled": "true"}
     jdbc: dict[str, Options] = {
-        name: {"metastore": "jdbc", "uri": uri, "warehouse": f"{folder}/{number}", **locked}
+        name: {"metastore": "jdbc", "uri": uri, "warehouse": f"{folder}/{number}", **lock_option}
         for number, (name, uri) in enumerate(uris.items())
     }
     return {
         "filesystem": {"metastore": "filesystem", "warehouse": f"{folder}/files"},
         **jdbc,
-        "hive": {**metastore.catalog_options(folder / "hive"), **locked},
+        "hive": {**metastore.catalog_options(folder / "hive"), **lock_option},
         "rest": rest.warehouse(folder / "rest").options,
     }
 

@@ -155,13 +155,13 @@ def lines(counts: Iterable[RequestCount]) -> Iterator[str]:
     Raises:
         GoalMissedError: a load has missed its goal; raised after the last line.
     """
-    missed = []
+    missed_goals = []
     for count in counts:
         yield from load_lines(count)
         if not count.is_met:
-            missed.append(count.load.name)
-    if missed:
-        raise GoalMissedError(f"more requests than the goal: {'; '.join(missed)}")
+            missed_goals.append(count.load.name)
+    if missed_goals:
+        raise GoalMissedError(f"more requests than the goal: {'; '.join(missed_goals)}")
 
 
 def load_lines(count: RequestCount) -> Iterator[str]:

@@ -108,8 +108,8 @@ class EndsAtOnce:
         """Return a future that has its change already, for the next epoch."""
         self.request_bytes.append(len(pickle.dumps(request)))
         future: Future[BucketChange] = Future()
-        added = (self.files.compacted(request),)
-        future.set_result(request.change(removed_files=request.unit.files, added_files=added))
+        added_files = (self.files.compacted(request),)
+        future.set_result(request.change(removed_files=request.unit.files, added_files=added_files))
         return future
 
 
@@ -145,13 +145,13 @@ class EpochCost:
 def epochs(
     commit: StreamTableCommit,
     made_files: MadeFiles,
-    touched: Sequence[Sequence[int]],
+    touched_buckets: Sequence[Sequence[int]],
     first: int = 0,
 ) -> Iterator[EpochCost]:
     """Commit epochs that touch these buckets, and yield the cost of each."""
     io = commit.table.file_io
     assert isinstance(io, CountingFileIO)
-    for epoch, buckets in enumerate(touched, first):
+    for epoch, buckets in enumerate(touched_buckets, first):
         changes = [
             BucketChange(
                 partition=PARTITION,
@@ -196,8 +196,8 @@ def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
     builder.start()
     builder.join()
     assert builder.exitcode == 0
-    opened = open_file_store_table(location)
-    return FileStoreTable(opened.location, opened.schema, CountingFileIO(), opened.clock)
+    table = open_file_store_table(location)
+    return FileStoreTable(table.location, table.schema, CountingFileIO(), table.clock)
 
 
 def held_size(folder: Path, buckets: int, files: int) -> float:

@@ -119,8 +119,8 @@ def _measure(table: FileStoreTable, keys: Sequence[np.ndarray]) -> float:
     _epoch(table, commit, 0, keys[0])
     commit.compact_fully()
     start_s = time.process_time()
-    for epoch, changed in enumerate(keys[1:], 1):
-        _epoch(table, commit, epoch, changed)
+    for epoch, changed_keys in enumerate(keys[1:], 1):
+        _epoch(table, commit, epoch, changed_keys)
     commit.compact_due()
     return time.process_time() - start_s
 

@@ -14,7 +14,7 @@ class Outcome:
         write_amplification: bytes that flushes and compactions wrote ÷ bytes that flushes wrote.
         space_max, space_mean: bytes of live files ÷ their bytes if they were fully merged.
         runs_max, runs_mean: the number of sorted runs that a reader of a new epoch merges.
-        waited: the number of flushes that the stop trigger delayed.
+        delayed_count: the number of flushes that the stop trigger delayed.
         waited_s_max: the longest of these delays.
         files: the number of live files at the end.
         reasons: the rule that picked compactions → their number.
@@ -27,7 +27,7 @@ class Outcome:
     runs_max: int
     runs_mean: float
     compactions: int
-    waited: int
+    delayed_count: int
     waited_s_max: float
     files: int
     reasons: Mapping[str, int]
@@ -43,7 +43,7 @@ class Outcome:
             f"{self.runs_mean:.1f}",
             self.runs_max,
             f"{self.compactions:,}",
-            f"{self.waited:,}",
+            f"{self.delayed_count:,}",
             f"{self.waited_s_max:.0f}",
         ]
         return f"| {' | '.join(str(cell) for cell in cells)} |"

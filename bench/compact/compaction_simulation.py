@@ -264,15 +264,15 @@ class Simulation:
         self.waits.append(self._back_pressure())
         file = self.model.flushed(number)
         self.flushed += file.file_size
-        finished = self.coordinator.collect_finished_compactions()
+        finished_compactions = self.coordinator.collect_finished_compactions()
         self.coordinator.add_new_files(
             [BucketChange(partition=BUCKET.partition, bucket=BUCKET.bucket, added_files=(file,))]
         )
         self.live[file.file_name] = file
         self.runs.append(self.coordinator.back_pressure.sorted_run_counts()[BUCKET])
-        merged = self.load.merged_size((number + 1) * self.load.flush_size)
-        self.space.append(sum(live.file_size for live in self.live.values()) / merged)
-        self._apply(finished)
+        merged_size = self.load.merged_size((number + 1) * self.load.flush_size)
+        self.space.append(sum(live.file_size for live in self.live.values()) / merged_size)
+        self._apply(finished_compactions)
         self.coordinator.trigger()
 
     def outcome(self) -> Outcome:
@@ -286,7 +286,7 @@ class Simulation:
             runs_max=max(self.runs),
             runs_mean=sum(self.runs) / len(self.runs),
             compactions=self.executor.reasons.total(),
-            waited=sum(1 for wait in self.waits if wait),
+            delayed_count=sum(1 for wait in self.waits if wait),
             waited_s_max=max(self.waits),
             files=len(self.live),
             reasons=dict(self.executor.reasons),
@@ -305,9 +305,9 @@ class Simulation:
             self.coordinator.trigger()
         return self.executor.clock.seconds - start_s
 
-    def _apply(self, finished: Sequence[FinishedCompaction]) -> None:
-        self.coordinator.apply(finished)
-        for compaction in finished:
+    def _apply(self, compactions: Sequence[FinishedCompaction]) -> None:
+        self.coordinator.apply(compactions)
+        for compaction in compactions:
             for file in compaction.change.removed_files:
                 del self.live[file.file_name]
             self.live.update({file.file_name: file for file in compaction.change.added_files})
@@ -335,7 +335,9 @@ def goals(flushes: int) -> Iterator[Goal]:
     """Yield for each load the bytes that the job's choice writes ÷ those of the best trigger."""
     for load in LOADS.values():
         options = [{"num-sorted-run.compaction-trigger": trigger} for trigger in TRIGGERS]
-        best_writes = min(simulate(load, fixed, flushes).write_amplification for fixed in options)
+        best_writes = min(
+            simulate(load, fixed_option, flushes).write_amplification for fixed_option in options
+        )
         chosen_writes = simulate(load, {}, flushes, freshness=FRESHNESS).write_amplification
         name = f"compaction-policy = auto, writes ÷ the best trigger's, {load.name}"
         yield Goal(name, chosen_writes / best_writes, 1.3)

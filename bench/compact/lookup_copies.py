@@ -159,8 +159,8 @@ def _median(seconds: Sequence[float]) -> float:
 def _texts(count: int, seed: int) -> pa.Array:
     """Return texts of 32 digits, which do not compress below a half."""
     digits = pa.py_buffer(binascii.hexlify(np.random.default_rng(seed).bytes(count * 16)))
-    fixed = pa.Array.from_buffers(pa.binary(32), count, [None, digits])
-    return fixed.cast(pa.binary()).cast(pa.string())
+    fixed_size_texts = pa.Array.from_buffers(pa.binary(32), count, [None, digits])
+    return fixed_size_texts.cast(pa.binary()).cast(pa.string())
 
 
 @contextmanager

@@ -75,13 +75,13 @@ class Size:
 
     Attributes:
         keys: the number of keys in each changing partition.
-        changed: the number of partitions that each epoch changes.
+        changed_count: the number of partitions that each epoch changes.
         old: the number of further partitions, which do not change.
         snapshots: the number of snapshots that the table has and keeps.
     """
 
     keys: int
-    changed: int = 1
+    changed_count: int = 1
     old: int = 0
     snapshots: int = 0
 
@@ -119,7 +119,7 @@ class GrowingTable:
             },
             time_ms=1,
         )
-        name = f"{self.size.keys}-{self.size.changed}-{self.size.old}-{self.size.snapshots}"
+        name = f"{self.size.keys}-{self.size.changed_count}-{self.size.old}-{self.size.snapshots}"
         self.table = create_or_open(fresh_folder(self.folder, name), schema, SystemClock())
         self._compactions = TimedCompactions(self.table)
         self._load()
@@ -130,8 +130,10 @@ class GrowingTable:
 
     def epoch(self) -> EpochCost:
         """Write, commit and compact an epoch of random changes."""
-        changed = range(self.size.changed)
-        return self._commit([random_changes(self._rng, self.changes, changed, self.size.keys)])
+        changed_buckets = range(self.size.changed_count)
+        return self._commit(
+            [random_changes(self._rng, self.changes, changed_buckets, self.size.keys)]
+        )
 
     def _commit(self, batches: Iterable[pa.RecordBatch]) -> EpochCost:
         start_s, earlier_compact_s = time.process_time(), self._compactions.seconds
@@ -153,9 +155,9 @@ class GrowingTable:
         }
         table = replace(self.table, schema=replace(self.table.schema, options=options))
         changes = []
-        old_partitions = range(self.size.changed, self.size.changed + self.size.old)
+        old_partitions = range(self.size.changed_count, self.size.changed_count + self.size.old)
         for partitions, keys in (
-            (range(self.size.changed), self.size.keys),
+            (range(self.size.changed_count), self.size.keys),
             (old_partitions, OLD_KEYS),
         ):
             for partition in partitions:

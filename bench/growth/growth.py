@@ -157,7 +157,9 @@ def _sizes(name: str, bounds: Bounds) -> tuple[Sequence[int], Callable[[int], Si
     if name == "partitions":
         return _tens(1, bounds.partitions), lambda point: Size(keys, old=point - 1)
     if name == "all partitions":
-        return _tens(1, bounds.partitions // 10), lambda point: Size(keys // point, changed=point)
+        return _tens(1, bounds.partitions // 10), lambda point: Size(
+            keys // point, changed_count=point
+        )
     return _tens(10, bounds.snapshots), lambda point: Size(keys, snapshots=point)
 
 
@@ -189,7 +191,7 @@ def _measure_others(python: Path, name: str, tables: Sequence[GrowingTable]) -> 
         {
             "path": table.table.location,
             "keys": table.size.keys,
-            "changed": table.size.changed,
+            "changed": table.size.changed_count,
             "old": table.size.old,
             "changes": table.changes,
             "epochs": EPOCHS_OF_OTHERS,
@@ -222,15 +224,15 @@ def lines(
         f"| the rest, s | an epoch, s | ÷ first | {' | '.join(f'{name}, s' for name in OTHERS)} |"
     )
     yield f"| --- |{' ---: |' * (6 + len(OTHERS))}"
-    missed = []
+    missed_goals = []
     for axis in measure(folder, bounds, names, delta):
         yield from axis.lines()
         if axis.has_goal and axis.ratio > GOAL:
-            missed.append(f"{axis.name} {axis.ratio:.2f}")
+            missed_goals.append(f"{axis.name} {axis.ratio:.2f}")
         if svg is not None:
             path = svg / f"growth-{axis.name.replace(' ', '-')}.svg"
             path.write_text(axis.picture(), encoding="utf-8")
-    yield f"goal: the last point ≤ {GOAL} × the first; missed: {', '.join(missed) or 'none'}"
+    yield f"goal: the last point ≤ {GOAL} × the first; missed: {', '.join(missed_goals) or 'none'}"
 
 
 def goals(folder: Path, bounds: Bounds) -> Iterator[Goal]:

@@ -54,8 +54,8 @@ def delta(table: Mapping[str, Any]) -> Write:
     sizes = [table["keys"]] * table["changed"] + [OLD_KEYS] * table["old"]
     batches = (rows for part, keys in enumerate(sizes) for rows in partition_rows(rng, part, keys))
     schema = random_changes(rng, 1, range(1), 1).schema
-    loaded = pa.RecordBatchReader.from_batches(schema, batches)
-    write_deltalake(delta_path, loaded, partition_by=["p"])
+    reader = pa.RecordBatchReader.from_batches(schema, batches)
+    write_deltalake(delta_path, reader, partition_by=["p"])
 
     def write(changes: pa.RecordBatch) -> None:
         merge = DeltaTable(delta_path).merge(

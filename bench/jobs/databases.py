@@ -93,13 +93,13 @@ class ShippedPlans(EpochHere):
 
     def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> RoutedEpoch:
         task_plan = self._ship(plan)
-        routed = self._time(lambda: EpochHere.route(self, epoch, messages, task_plan))
+        routed_blocks = self._time(lambda: EpochHere.route(self, epoch, messages, task_plan))
 
         def write(plan: EpochPlan) -> EpochOutput:
             write_plan = self._ship(plan)
-            return self._time(lambda: routed.write(write_plan))
+            return self._time(lambda: routed_blocks.write(write_plan))
 
-        return RoutedEpoch(routed.message_count, write, routed.table_indices)
+        return RoutedEpoch(routed_blocks.message_count, write, routed_blocks.table_indices)
 
     def _time(self, work: Callable[[], T]) -> T:
         start_s = time.process_time()
@@ -128,7 +128,7 @@ class DatabaseJob:
 
     folder: Path
     tables: int
-    changed: int
+    changed_count: int
     rows: int
     moves: bool = True
     runner: ShippedPlans = field(default_factory=ShippedPlans)
@@ -200,10 +200,12 @@ class DatabaseJob:
 
     def epoch(self, number: int) -> float:
         """Run an epoch, and return its processor seconds."""
-        first_table = number * self.changed if self.moves else 0
-        changed = [(first_table + index) % self.tables for index in range(self.changed)]
+        first_table = number * self.changed_count if self.moves else 0
+        changed_tables = [
+            (first_table + index) % self.tables for index in range(self.changed_count)
+        ]
         if self.moves or not self._parts:
-            messages = self._messages(changed, self.rows // self.changed)
+            messages = self._messages(changed_tables, self.rows // self.changed_count)
             self._parts = messages.combine_chunks().to_batches()
         end = json.dumps({"shop": {"0": number}})
         self._write_checkpoint_file(f"offsets/{number}", f"v1\n{{}}\n{end}")
@@ -240,7 +242,7 @@ class DatabaseCost:
     """
 
     tables: int
-    changed: int
+    changed_count: int
     epoch_s: float
     driver_s: float
     plan_s: float
@@ -249,18 +251,18 @@ class DatabaseCost:
 
     def line(self) -> str:
         return (
-            f"{self.tables:>6} tables, {self.changed:>4} change: {self.epoch_s:7.3f} s an epoch, "
-            f"{self.driver_s:.3f} s of it the driver's; the plan {self.plan_s:6.3f} s "
-            f"({self.plan_size / 1e6:.2f} MB), look {self.look_s:.4f} s, "
-            f"memory so far {memory_mb():.0f} MB"
+            f"{self.tables:>6} tables, {self.changed_count:>4} change: "
+            f"{self.epoch_s:7.3f} s an epoch, {self.driver_s:.3f} s of it the driver's; "
+            f"the plan {self.plan_s:6.3f} s ({self.plan_size / 1e6:.2f} MB), "
+            f"look {self.look_s:.4f} s, memory so far {memory_mb():.0f} MB"
         )
 
 
 def measure_one(
-    folder: Path, *, tables: int, changed: int, rows: int, epochs: int, moves: bool = True
+    folder: Path, *, tables: int, changed_count: int, rows: int, epochs: int, moves: bool = True
 ) -> DatabaseCost:
     """Run the epochs of a job, and return the costs. The first two epochs do not count."""
-    job = DatabaseJob(folder, tables, changed, rows, moves)
+    job = DatabaseJob(folder, tables, changed_count, rows, moves)
     seconds, driver_seconds = [], []
     for number in range(epochs):
         task_s = job.runner.task_s
@@ -268,7 +270,7 @@ def measure_one(
         driver_seconds.append(seconds[-1] - (job.runner.task_s - task_s))
     return DatabaseCost(
         tables,
-        changed,
+        changed_count,
         statistics.median(seconds[2:]),
         statistics.median(driver_seconds[2:]),
         2 * statistics.median(job.runner.plan_s[4:]),
@@ -296,13 +298,13 @@ def bare_files_s(folder: Path, files: int, rows: int) -> float:
 
 
 def measure(
-    folder: Path, *, tables: int, changed: int, rows: int, epochs: int
+    folder: Path, *, tables: int, changed_count: int, rows: int, epochs: int
 ) -> Iterator[DatabaseCost]:
     """Yield the costs of the same rows in one table, in all changing ones, and among idle ones."""
-    jobs = {"one": (1, 1), "some": (changed, changed), "many": (tables, changed)}
-    for name, (table_count, changed_count) in jobs.items():
+    jobs = {"one": (1, 1), "some": (changed_count, changed_count), "many": (tables, changed_count)}
+    for name, (table_count, touched_count) in jobs.items():
         yield measure_one(
-            folder / name, tables=table_count, changed=changed_count, rows=rows, epochs=epochs
+            folder / name, tables=table_count, changed_count=touched_count, rows=rows, epochs=epochs
         )
 
 
@@ -311,22 +313,27 @@ def _idle_ms(few: DatabaseCost, many: DatabaseCost) -> float:
     return 1000 * (many.epoch_s - few.epoch_s) / max(1, many.tables - few.tables)
 
 
-def lines(folder: Path, *, tables: int, changed: int, rows: int, epochs: int) -> Iterator[str]:
+def lines(
+    folder: Path, *, tables: int, changed_count: int, rows: int, epochs: int
+) -> Iterator[str]:
     """Yield a line for each job, and lines that compare them."""
     costs = []
-    for cost in measure(folder, tables=tables, changed=changed, rows=rows, epochs=epochs):
+    for cost in measure(
+        folder, tables=tables, changed_count=changed_count, rows=rows, epochs=epochs
+    ):
         costs.append(cost)
         yield cost.line()
     single, few, many = costs
+    changed_ms = 1000 * (few.epoch_s - single.epoch_s) / max(1, changed_count - 1)
     yield (
-        f"{rows} rows in {changed} tables cost {few.epoch_s / single.epoch_s:.2f} × those in one; "
-        f"among {tables} tables {many.epoch_s / single.epoch_s:.2f} ×. A changed table costs "
-        f"{1000 * (few.epoch_s - single.epoch_s) / max(1, changed - 1):.1f} ms an epoch, an idle "
-        f"one {_idle_ms(few, many):.3f} ms"
+        f"{rows} rows in {changed_count} tables cost {few.epoch_s / single.epoch_s:.2f} × "
+        f"those in one; among {tables} tables {many.epoch_s / single.epoch_s:.2f} ×. "
+        f"A changed table costs {changed_ms:.1f} ms an epoch, an idle one "
+        f"{_idle_ms(few, many):.3f} ms"
     )
-    files_s = bare_files_s(folder, changed, rows // changed)
+    files_s = bare_files_s(folder, changed_count, rows // changed_count)
     yield (
-        f"pyarrow alone writes {changed} files of these rows in {files_s:.3f} s, "
+        f"pyarrow alone writes {changed_count} files of these rows in {files_s:.3f} s, "
         f"{files_s / single.epoch_s:.2f} × the epoch of one table"
     )
 
@@ -334,20 +341,24 @@ def lines(folder: Path, *, tables: int, changed: int, rows: int, epochs: int) ->
 def goals(folder: Path, *, tables: int, rows: int, epochs: int) -> Iterator[Goal]:
     """Yield goals for changed tables, for idle ones, and for many of which a twentieth change."""
     single, several = (
-        measure_one(folder / f"of-{count}", tables=count, changed=count, rows=rows, epochs=epochs)
+        measure_one(
+            folder / f"of-{count}", tables=count, changed_count=count, rows=rows, epochs=epochs
+        )
         for count in (1, CHANGED)
     )
     yield Goal(f"{CHANGED} changed tables ÷ one", several.epoch_s / single.epoch_s, 1.5)
     few, many = (
         measure_one(
-            folder / f"idle-{count}", tables=count, changed=1, rows=10, epochs=20, moves=False
+            folder / f"idle-{count}", tables=count, changed_count=1, rows=10, epochs=20, moves=False
         )
         for count in (1, TABLES)
     )
     yield Goal("an idle table, ms an epoch", _idle_ms(few, many), 0.01)
-    changed = tables // 20
-    largest = measure_one(folder / "most", tables=tables, changed=changed, rows=rows, epochs=epochs)
-    name = f"{tables:,} tables, {changed:,} change"
+    changed_count = tables // 20
+    largest = measure_one(
+        folder / "most", tables=tables, changed_count=changed_count, rows=rows, epochs=epochs
+    )
+    name = f"{tables:,} tables, {changed_count:,} change"
     yield Goal(f"{name}: processor of the driver, s an epoch", largest.driver_s, 5)
     yield Goal(f"{name}: the plan, MB", largest.plan_size / 1e6, 1)
 
@@ -355,7 +366,7 @@ def goals(folder: Path, *, tables: int, rows: int, epochs: int) -> Iterator[Goal
 def main() -> None:
     parser = argparse.ArgumentParser(description="what tables cost an epoch")
     parser.add_argument("--tables", type=int, default=TABLES)
-    parser.add_argument("--changed", type=int, default=CHANGED)
+    parser.add_argument("--changed", dest="changed_count", type=int, default=CHANGED)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     args = parser.parse_args()

@@ -162,12 +162,14 @@ def measure(epochs: int, idle_s: float, runs: int, folder: Path) -> Iterator[str
             bootstrap_servers=broker.bootstrap, topics=(topic,), max_offsets_per_trigger=1
         )
         options = {"bootstrap": broker.bootstrap, "topic": topic}
-        planned = spark.readStream.format("planned_topic").options(**options).load()
+        planned_stream = spark.readStream.format("planned_topic").options(**options).load()
         starts: dict[str, Callable[[Path, float], EpochCounter]] = {
             "spark": lambda run_folder, interval_s: spark_epochs(
                 source.read_stream(spark), run_folder, interval_s
             ),
-            "python": lambda run_folder, interval_s: spark_epochs(planned, run_folder, interval_s),
+            "python": lambda run_folder, interval_s: spark_epochs(
+                planned_stream, run_folder, interval_s
+            ),
             "own": lambda run_folder, interval_s: job_epochs(
                 spark, broker.bootstrap, topic, run_folder, interval_s
             ),

@@ -214,8 +214,10 @@ def _parse_alone(spark: Any, job: dict[str, Any]) -> dict[str, Any]:
 
     def parse(batch: Any, _: int) -> None:
         text = F.col("value").cast("string")
-        parsed = batch.select("partition", "offset", F.from_json(text, _PARSED).alias("v"))
-        parsed.select("partition", "offset", "v.*").write.format("noop").mode("overwrite").save()
+        parsed_frame = batch.select("partition", "offset", F.from_json(text, _PARSED).alias("v"))
+        parsed_frame.select("partition", "offset", "v.*").write.format("noop").mode(
+            "overwrite"
+        ).save()
 
     messages = _source(job).read_stream(spark)
     start_s = time.perf_counter()

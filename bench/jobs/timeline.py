@@ -136,11 +136,11 @@ class ThreadWatch:
         """Yield the processes of the job and of the broker, each with its group."""
         yield self._broker, "broker"
         yield self._job, "driver"
-        unvisited = [(child, "JVM") for child in _children(self._job)]
-        while unvisited:
-            process, process_group = unvisited.pop()
+        unvisited_processes = [(child, "JVM") for child in _children(self._job)]
+        while unvisited_processes:
+            process, process_group = unvisited_processes.pop()
             yield process, process_group
-            unvisited += [(child, "workers") for child in _children(process)]
+            unvisited_processes += [(child, "workers") for child in _children(process)]
 
 
 def group(process: str, thread: str) -> str:
@@ -256,24 +256,24 @@ def _steady(events: Sequence[Mapping[str, Any]]) -> list[Epoch]:
     return epochs[WARM_UP:-1]
 
 
-def lines(watched: WatchedRun) -> Iterator[str]:
+def lines(watched_run: WatchedRun) -> Iterator[str]:
     """Yield a table of all steady epochs."""
-    messages = sum(epoch.messages for epoch in watched.epochs)
-    seconds = sum(epoch.end_s - epoch.start_s for epoch in watched.epochs)
+    messages = sum(epoch.messages for epoch in watched_run.epochs)
+    seconds = sum(epoch.end_s - epoch.start_s for epoch in watched_run.epochs)
     sums: dict[str, ThreadSeconds] = defaultdict(lambda: ThreadSeconds(0, 0))
-    for epoch in watched.epochs:
-        for name, used in watched.used(epoch).items():
+    for epoch in watched_run.epochs:
+        for name, used_s in watched_run.used(epoch).items():
             sums[name] = ThreadSeconds(
-                sums[name].core_s + used.core_s, sums[name].ready_s + used.ready_s
+                sums[name].core_s + used_s.core_s, sums[name].ready_s + used_s.ready_s
             )
-    count = len(watched.epochs)
+    count = len(watched_run.epochs)
     yield f"{count} epochs, {messages / count:,.0f} messages and {seconds / count:.2f} s each"
     yield "| threads | processor, us a message | cores | ready without a core, us a message |"
     yield "| --- | ---: | ---: | ---: |"
-    for name, used in sorted(sums.items(), key=lambda item: -item[1].core_s):
-        core_us, ready_us = used.core_s / messages * 1e6, used.ready_s / messages * 1e6
-        yield f"| {name} | {core_us:.2f} | {used.core_s / seconds:.2f} | {ready_us:.2f} |"
-    job_core_s = sum(used.core_s for name, used in sums.items() if name != "broker")
+    for name, used_s in sorted(sums.items(), key=lambda item: -item[1].core_s):
+        core_us, ready_us = used_s.core_s / messages * 1e6, used_s.ready_s / messages * 1e6
+        yield f"| {name} | {core_us:.2f} | {used_s.core_s / seconds:.2f} | {ready_us:.2f} |"
+    job_core_s = sum(used_s.core_s for name, used_s in sums.items() if name != "broker")
     job_us, job_cores = job_core_s / messages * 1e6, job_core_s / seconds
     yield f"| job, without the broker | {job_us:.2f} | {job_cores:.2f} | |"
 
@@ -281,11 +281,11 @@ def lines(watched: WatchedRun) -> Iterator[str]:
 _LEFT, _LANE, _WIDTH = 210, 46, 900
 
 
-def picture(watched: WatchedRun) -> str:
+def picture(watched_run: WatchedRun) -> str:
     """Return the median epoch as SVG: a lane for each group, dark for cores, light for waiting."""
-    epoch = watched.median()
-    used, steps = watched.used(epoch), watched.steps(epoch)
-    names = sorted(used, key=lambda name: -used[name].core_s)
+    epoch = watched_run.median()
+    used_by_name, steps = watched_run.used(epoch), watched_run.steps(epoch)
+    names = sorted(used_by_name, key=lambda name: -used_by_name[name].core_s)
     length_s = epoch.end_s - epoch.start_s
     height = _LANE * len(names) + 60
     parts = [
@@ -304,7 +304,7 @@ def picture(watched: WatchedRun) -> str:
         )
         for earlier, later in steps:
             parts += _bars(epoch, earlier, later, name, top)
-        core_us = used[name].core_s / epoch.messages * 1e6
+        core_us = used_by_name[name].core_s / epoch.messages * 1e6
         parts.append(f'<text x="{_LEFT + _WIDTH + 8}" y="{top + 26}">{core_us:.2f} us</text>')
     base = 34 + len(names) * _LANE
     for tick in range(5):
@@ -337,10 +337,10 @@ def main() -> None:
     parser.add_argument("--svg", type=Path, help="where the picture is written")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stream_app-timeline-") as folder:
-        watched = watch(args.messages, args.epoch, args.options, Path(folder))
-    print("\n".join(lines(watched)))
+        watched_run = watch(args.messages, args.epoch, args.options, Path(folder))
+    print("\n".join(lines(watched_run)))
     if args.svg:
-        args.svg.write_text(picture(watched), encoding="utf-8")
+        args.svg.write_text(picture(watched_run), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -106,8 +106,8 @@ class Shop:
 
     def _message(self, op: str, before: Order | None, after: Order | None) -> tuple[bytes, bytes]:
         self._position += 1
-        changed = after or before
-        assert changed is not None
+        newest_image = after or before
+        assert newest_image is not None
         now_ms = self._now_us // 1000
         value = (
             f'{{"before":{_json(before)},"after":{_json(after)},"source":{{"version":"3.7.0.Final",'
@@ -115,7 +115,7 @@ class Shop:
             f'"db":"shop","schema":"public","table":"orders","txId":{self._position},'
             f'"lsn":{24_000_000 + 56 * self._position}}},"op":"{op}","ts_ms":{now_ms + 3}}}'
         )
-        key = f'{{"id":{changed.order_id},"dt":"{changed.dt}"}}'
+        key = f'{{"id":{newest_image.order_id},"dt":"{newest_image.dt}"}}'
         return key.encode(), value.encode()
 
 

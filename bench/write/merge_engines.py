@@ -140,8 +140,8 @@ def lines(messages: int) -> Iterator[str]:
             for _ in range(ROUNDS)
         ]
         ratio = min(engine_s for _, engine_s in pairs) / min(base_s for base_s, _ in pairs)
-        missed = "" if ratio <= GOAL else "  missed"
-        yield f"  {engine.name:32} {ratio:.2f}{missed}"
+        missed_text = "" if ratio <= GOAL else "  missed"
+        yield f"  {engine.name:32} {ratio:.2f}{missed_text}"
     for function, value_of in SETS.items():
         rates = [f"{_unions_per_s(function, value_of, size):9,.0f}" for size in SET_SIZES]
         yield f"  {function:14} values/s of {SET_SIZES[0]} and {SET_SIZES[1]}: {' '.join(rates)}"

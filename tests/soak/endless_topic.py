@@ -76,16 +76,16 @@ class ShopTopic:
             for place in self._places(remaining_counts):
                 consumer.seek(place, start.get(place.partition, 0))
             while remaining_counts:
-                polled = consumer.poll(timeout_ms=_WAIT_MS)
-                if not polled:
+                batches = consumer.poll(timeout_ms=_WAIT_MS)
+                if not batches:
                     raise AssertionError(
                         f"the topic does not give {remaining_counts} more messages"
                     )
-                for place, records in polled.items():
-                    wanted = [r for r in records if r.offset < end[place.partition]]
-                    yield from (record.value for record in wanted)
+                for place, records in batches.items():
+                    earlier_records = [r for r in records if r.offset < end[place.partition]]
+                    yield from (record.value for record in earlier_records)
                     if remaining_counts.get(place.partition):
-                        remaining_counts[place.partition] -= len(wanted)
+                        remaining_counts[place.partition] -= len(earlier_records)
                         if not remaining_counts[place.partition]:
                             del remaining_counts[place.partition]
         finally:

@@ -57,7 +57,7 @@ class SoakCheck:
     last_epoch: int = -1
     java_rows: int = 0
     java_changes: int = 0
-    applied: dict[int, int] = field(default_factory=dict)
+    applied_ends: dict[int, int] = field(default_factory=dict)
     _model: TopicModel = field(default_factory=TopicModel)
     _window: TopicModel = field(default_factory=TopicModel)
     _window_start: int = 0
@@ -119,24 +119,24 @@ class SoakCheck:
             self.complain("no snapshot of an epoch is left, by which a job knows where it was")
             return
         first, last = source_end(appends[0]) or {}, source_end(appends[-1]) or {}
-        self._model.apply(self.topic.values(self.applied, last))
+        self._model.apply(self.topic.values(self.applied_ends, last))
         self._model.changes.clear()
-        self.applied = dict(last)
+        self.applied_ends = dict(last)
         table, number = open_table(str(self.location)), appends[0].snapshot_id
         latest = _by_key(self, table.read().read_all().to_pylist())
         self.rows = len(latest)
         self._compare("the table", latest, self._model.rows)
 
         # Replayed on the earliest version that is left, the changelog leads to the latest one.
-        replayed = _by_key(self, table.read(snapshot=number).read_all().to_pylist())
+        replayed_rows = _by_key(self, table.read(snapshot=number).read_all().to_pylist())
         changes = list(_changelog(table, number + 1, snapshots[-1].snapshot_id))
         self.changes_replayed += len(changes)
         for kind, row in changes:
             if kind in ("+I", "+U"):
-                replayed[row["dt"], row["id"]] = row
+                replayed_rows[row["dt"], row["id"]] = row
             elif kind == "-D":
-                replayed.pop((row["dt"], row["id"]), None)
-        self._compare("the replayed changelog", replayed, latest)
+                replayed_rows.pop((row["dt"], row["id"]), None)
+        self._compare("the replayed changelog", replayed_rows, latest)
         self._window, self._window_start = TopicModel(), number
         self._window.apply(self.topic.values(first, last))
         self._compare_changes("the changelog", changes)
@@ -152,10 +152,10 @@ class SoakCheck:
         if rows != expected:
             missing = [key for key in expected if key not in rows]
             extra = [key for key in rows if key not in expected]
-            changed = [key for key in rows if key in expected and rows[key] != expected[key]]
+            changed_keys = [key for key in rows if key in expected and rows[key] != expected[key]]
             self.complain(
                 f"{subject} lacks {len(missing)} rows {missing[:3]}, has {len(extra)} too many "
-                f"{extra[:3]} and {len(changed)} others {changed[:3]}"
+                f"{extra[:3]} and {len(changed_keys)} others {changed_keys[:3]}"
             )
 
     def _check_files(self, table: FileStoreTable, crashes: Sequence[tuple[float, float]]) -> None:
@@ -200,10 +200,10 @@ def _snapshots(table: FileStoreTable) -> list[Snapshot]:
 
 
 def _by_key(check: SoakCheck, rows: Iterable[Row]) -> dict[Key, Row]:
-    listed = list(rows)
-    by_key = {(row["dt"], row["id"]): row for row in listed}
-    if len(by_key) != len(listed):
-        check.complain(f"{len(listed) - len(by_key)} rows are in the table twice")
+    row_list = list(rows)
+    by_key = {(row["dt"], row["id"]): row for row in row_list}
+    if len(by_key) != len(row_list):
+        check.complain(f"{len(row_list) - len(by_key)} rows are in the table twice")
     return by_key
 
 

@@ -15,14 +15,14 @@ class SoakReport:
     Attributes:
         recoveries: kind of kill → from the kill (for the driver: from its start) to the next epoch
             that was committed.
-        ended: errors with which the job ended by itself.
+        end_errors: errors with which the job ended by itself.
     """
 
     seed: int
     minutes: float
     kills: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float]] = field(default_factory=dict)
-    ended: list[str] = field(default_factory=list)
+    end_errors: list[str] = field(default_factory=list)
     numbers: dict[str, object] = field(default_factory=dict)
     wrong: Sequence[str] = ()
 
@@ -45,7 +45,7 @@ class SoakReport:
             longest = f"{max(seconds):.1f} s" if seconds else ""
             yield f"| {kind} | {count} | {middle} | {longest} |"
         yield ""
-        for error in self.ended:
+        for error in self.end_errors:
             yield f"the job ended by itself: {error}"
         for sentence in self.wrong:
             yield f"WRONG: {sentence}"

@@ -136,10 +136,10 @@ class Soak:
 
     def _take_up(self, kind: str) -> None:
         """The job has ended by itself: that is allowed when it says why and how to fix it."""
-        log, tries = self._job.log(20_000), len(self.report.ended)
+        log, tries = self._job.log(20_000), len(self.report.end_errors)
         error = log.rpartition("error: ")[2].strip() if "error: " in log else log[-2000:]
         self._crashes.append(time.time())
-        self.report.ended.append(f"after {kind}: {error}")
+        self.report.end_errors.append(f"after {kind}: {error}")
         self._say(f"the job has ended by itself after {kind}: {error.splitlines()[0]}")
         if "  to fix: " not in error or tries > 20:
             raise AssertionError(f"the job ended after {kind} without saying what to do: {error}")
@@ -185,9 +185,9 @@ class Soak:
         if code != 0:
             raise AssertionError(f"the job's exit code is {code}:\n{self._job.log()}")
         self._judge()
-        if self.check.applied != self._topic.end():
+        if self.check.applied_ends != self._topic.end():
             self.check.complain(
-                f"the table ends at {self.check.applied}, the topic at {self._topic.end()}"
+                f"the table ends at {self.check.applied_ends}, the topic at {self._topic.end()}"
             )
         with PaimonJava() as java:
             self.check.check_with_java(java)
@@ -203,7 +203,7 @@ class Soak:
         epochs = [event for event in self._job.events() if _is_epoch(event)]
         compactions = [c for event in self._job.events() for c in event.get("compactions", ())]
         numbers: dict[str, Callable[[], Any]] = {
-            "messages in the topic": lambda: sum(self.check.applied.values()),
+            "messages in the topic": lambda: sum(self.check.applied_ends.values()),
             "of them sent again by the producer": lambda: self._topic.sent_again,
             "epochs that their run told of": lambda: len(epochs),
             "newest epoch": lambda: self.check.last_epoch,

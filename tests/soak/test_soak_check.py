@@ -94,7 +94,7 @@ def test_a_right_table_passes_again_and_again(check: SoakCheck) -> None:
     assert wrong(check) == ""
     assert wrong(check) == ""
     assert check.last_epoch == EPOCHS - 1
-    assert check.applied == {0: EPOCHS * MESSAGES}
+    assert check.applied_ends == {0: EPOCHS * MESSAGES}
     assert check.rows > MESSAGES
     assert check.changes_replayed > MESSAGES
     assert check.orphans == {}
@@ -108,13 +108,13 @@ def test_an_empty_folder_is_not_a_table_yet(tmp_path: Path) -> None:
 
 def last_insert(messages: Sequence[bytes]) -> int:
     """Place of the last order that nothing later tells of."""
-    changed: set[int] = set()
+    changed_keys: set[int] = set()
     for place in range(len(messages) - 1, -1, -1):
         document = json.loads(messages[place])
         number = (document["after"] or document["before"])["id"]
-        if document["op"] == "c" and number not in changed:
+        if document["op"] == "c" and number not in changed_keys:
             return place
-        changed.add(number)
+        changed_keys.add(number)
     raise AssertionError("each order was changed")
 
 
@@ -160,13 +160,15 @@ def test_an_epoch_that_is_gone_again_is_found(check: SoakCheck) -> None:
 
 
 def test_a_change_that_the_changelog_lacks_is_found(check: SoakCheck) -> None:
-    damaged = damage(check)
+    damaged_snapshot = damage(check)
     number = max(
         n
-        for n in damaged.table.snapshots.ids()
-        if damaged.table.snapshots.snapshot(n).changelog_manifest_list
+        for n in damaged_snapshot.table.snapshots.ids()
+        if damaged_snapshot.table.snapshots.snapshot(n).changelog_manifest_list
     )
-    damaged.snapshot(number, changelog_manifest_list=None, changelog_manifest_list_size=None)
+    damaged_snapshot.snapshot(
+        number, changelog_manifest_list=None, changelog_manifest_list_size=None
+    )
     complaint = wrong(check)
     assert "the changelog from snapshot 1 on has" in complaint
     assert "the replayed changelog lacks" in complaint

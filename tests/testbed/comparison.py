@@ -36,12 +36,12 @@ def differences(
         location.name, "rows are too many", sorted(by_key.keys() - expected.keys())
     )
     for name in names:
-        changed = [
+        changed_lines = [
             f"{key}: {by_key[key].get(name, _MISSING)!r} instead of {expected[key][name]!r}"
             for key in sorted(expected.keys() & by_key.keys())
             if by_key[key].get(name, _MISSING) != expected[key][name]
         ]
-        yield from _reported(f"{location.name}.{name}", "values are others", changed)
+        yield from _reported(f"{location.name}.{name}", "values are others", changed_lines)
 
 
 def _by_key(table: SourceTable, rows: Iterable[Row]) -> dict[tuple[object, ...], Row]:
@@ -79,8 +79,8 @@ def column_differences(
         name: (sql.upper(), None) for name, sql in table.key
     }
     for column in table.columns:
-        required = column.is_required and not table.is_new(column.name)
-        text = database.type_in_warehouse(column) + (" NOT NULL" if required else "")
+        is_required = column.is_required and not table.is_new(column.name)
+        text = database.type_in_warehouse(column) + (" NOT NULL" if is_required else "")
         expected[column.name] = (text, column.comment)
     for name, (type_, comment) in expected.items():
         if (types.get(name), comments.get(name)) != (type_, comment):

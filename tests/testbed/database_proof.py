@@ -218,5 +218,5 @@ def _write_conf(
         },
         "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": fast_jvm()},
     }
-    merged = {key: {**values, **sections.get(key, {})} for key, values in usual.items()}
-    return write_conf(folder / "job.toml", **merged)
+    merged_sections = {key: {**values, **sections.get(key, {})} for key, values in usual.items()}
+    return write_conf(folder / "job.toml", **merged_sections)

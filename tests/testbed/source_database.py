@@ -126,13 +126,13 @@ class SourceDatabase(ABC):
         """All rows of the table in the normal form."""
         names = [*table.key_names, *(column.name for column in table.columns)]
         normals = [normal_value] * len(table.key) + [column.kind.normal for column in table.columns]
-        selected = [*table.key_names, *map(self._select, table.columns)]
+        expressions = [*table.key_names, *map(self._select, table.columns)]
         return [
             {
                 name: None if value is None else normal(value)
                 for name, normal, value in zip(names, normals, values, strict=True)
             }
-            for values in self.query(f"select {', '.join(selected)} from {table.name}")
+            for values in self.query(f"select {', '.join(expressions)} from {table.name}")
         ]
 
     def wait_until_sent(self, connect: Connect) -> None:
@@ -256,9 +256,9 @@ class MariaDbDatabase(SourceDatabase):
         return f"{definition} comment '{column.comment}'" if column.comment else definition
 
     def comment(self, table: SourceTable, column: SourceColumn, text: str) -> SourceColumn:
-        commented = replace(column, comment=text)
-        self.widen(table, commented)
-        return commented
+        commented_column = replace(column, comment=text)
+        self.widen(table, commented_column)
+        return commented_column
 
     def drop_not_null(self, table: SourceTable, column: SourceColumn) -> None:
         self.widen(table, replace(column, is_required=False))

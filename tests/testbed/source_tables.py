@@ -38,15 +38,15 @@ class SourceTable:
 
     Attributes:
         key: name and SQL type of each part; `key_of` makes their values of a row's number.
-        used: how many numbers have been given to rows; each is given once.
+        used_count: how many numbers have been given to rows; each is given once.
     """
 
     name: str
     key: tuple[tuple[str, str], ...]
     columns: list[SourceColumn]
     key_of: Callable[[int], Key] = lambda number: (number,)
-    used: int = 0
-    _added: int = field(default=0, repr=False)
+    used_count: int = 0
+    _added_count: int = field(default=0, repr=False)
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -54,8 +54,8 @@ class SourceTable:
 
     def new_name(self) -> str:
         """Return a name for a column that no version of the table has had."""
-        self._added += 1
-        return f"{_NEW}{self._added}"
+        self._added_count += 1
+        return f"{_NEW}{self._added_count}"
 
     def is_new(self, name: str) -> bool:
         """Return whether an ALTER has added or renamed a column."""

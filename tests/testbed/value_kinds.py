@@ -53,8 +53,8 @@ class Kind:
     default: str = "'0'"
 
 
-def _integer(bits: int, *, signed: bool = True) -> Callable[[Random], int]:
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+def _integer(bits: int, *, is_signed: bool = True) -> Callable[[Random], int]:
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
 
     def make(random: Random) -> int:
         return random.choice((low, high, 0, random.randint(low, high), random.randrange(100)))
@@ -65,11 +65,11 @@ def _integer(bits: int, *, signed: bool = True) -> Callable[[Random], int]:
 def _decimal(digits: int, scale: int) -> Callable[[Random], Decimal]:
     def make(random: Random) -> Decimal:
         most = 10**digits - 1
-        unscaled = random.choice(
+        unscaled_value = random.choice(
             (0, most, -most, random.randint(-most, most), random.randrange(99))
         )
         # Not by scaleb, which rounds to the context's 28 digits.
-        return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+        return Decimal((int(unscaled_value < 0), tuple(map(int, str(abs(unscaled_value)))), -scale))
 
     return make
 
@@ -168,14 +168,14 @@ KINDS: dict[str, Kind] = {
     "uint24": Kind(
         postgres="integer",
         mariadb="mediumint unsigned",
-        make=_integer(24, signed=False),
+        make=_integer(24, is_signed=False),
         from_postgres="INT",
         from_mariadb="BIGINT",
     ),
     "uint32": Kind(
         postgres="bigint",
         mariadb="int unsigned",
-        make=_integer(32, signed=False),
+        make=_integer(32, is_signed=False),
         from_postgres="BIGINT",
     ),
     "bool": Kind(

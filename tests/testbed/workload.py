@@ -141,9 +141,9 @@ class Workload:
         for start in range(0, count, 50):
             row_count = min(50, count - start)
             parameters: list[Any] = []
-            for number in range(table.used, table.used + row_count):
+            for number in range(table.used_count, table.used_count + row_count):
                 parameters += [*table.key_of(number), *map(self._value, table.columns)]
-            table.used += row_count
+            table.used_count += row_count
             rows = ", ".join([row] * row_count)
             self._execute(
                 f"insert into {table.name} ({', '.join(names)}) values {rows}", parameters
@@ -153,10 +153,10 @@ class Workload:
         """Send one statement for each row, which changes the named columns alone."""
         for _ in range(count):
             count_of_columns = self._random.randint(1, min(3, len(table.columns)))
-            changed = self._random.sample(table.columns, count_of_columns)
-            sets = ", ".join(f"{column.name} = %s" for column in changed)
+            changed_columns = self._random.sample(table.columns, count_of_columns)
+            sets = ", ".join(f"{column.name} = %s" for column in changed_columns)
             where, key = self._some_row(table)
-            values = [self._value(column) for column in changed]
+            values = [self._value(column) for column in changed_columns]
             self._execute(f"update {table.name} set {sets} where {where}", [*values, *key])
 
     def _delete(self, table: SourceTable, count: int) -> None:
@@ -168,13 +168,13 @@ class Workload:
         """Give a row another key."""
         where, key = self._some_row(table)
         sets = ", ".join(f"{name} = %s" for name in table.key_names)
-        new = table.key_of(table.used)
-        table.used += 1
+        new = table.key_of(table.used_count)
+        table.used_count += 1
         self._execute(f"update {table.name} set {sets} where {where}", [*new, *key])
 
     def _some_row(self, table: SourceTable) -> tuple[str, tuple[Any, ...]]:
         # The newest are changed most, as in life, and still exist more often.
-        number = table.used - 1 - int(self._random.random() ** 2 * table.used)
+        number = table.used_count - 1 - int(self._random.random() ** 2 * table.used_count)
         where = " and ".join(f"{name} = %s" for name in table.key_names)
         return where, table.key_of(number)
 
@@ -227,10 +227,12 @@ class Workload:
         return True
 
     def _drop_not_null(self, table: SourceTable) -> bool:
-        required = [place for place, column in enumerate(table.columns) if column.is_required]
-        if not required:
+        required_indices = [
+            place for place, column in enumerate(table.columns) if column.is_required
+        ]
+        if not required_indices:
             return False
-        place = self._random.choice(required)
+        place = self._random.choice(required_indices)
         self._database.drop_not_null(table, table.columns[place])
         table.columns[place] = replace(table.columns[place], is_required=False)
         return True

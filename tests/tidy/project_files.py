@@ -18,11 +18,11 @@ _NOT_OURS = {".venv", ".venvs", ".jars", "__pycache__", "build", "dist"}
 @cache
 def project_files() -> tuple[str, ...]:
     """Paths relative to the root, fixtures left out: those are others' bytes."""
-    listed = subprocess.run(
+    file_list = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    if listed.returncode == 0:
-        names = [name for name in listed.stdout.split("\0") if name]
+    if file_list.returncode == 0:
+        names = [name for name in file_list.stdout.split("\0") if name]
     else:
         names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
     return tuple(

@@ -54,7 +54,7 @@ def questions(source: str) -> Iterator[str]:
         match node:
             case ast.Name(id="sync_of") | ast.Attribute(attr="sync_of" | "is_of_many"):
                 yield ast.unparse(node)
-            case ast.Call(func=called) if ast.unparse(called) not in JUDGING:
+            case ast.Call(func=function) if ast.unparse(function) not in JUDGING:
                 continue
         for value in judged_expressions(node):
             match value:

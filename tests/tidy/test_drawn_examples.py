@@ -29,13 +29,13 @@ def test_dense_functions_draw_an_example() -> None:
 
 
 def test_examples_of_dense_functions_are_tried() -> None:
-    tried = {name for example in EXAMPLES for name in imported_modules(tree_of(example))}
+    tried_modules = {name for example in EXAMPLES for name in imported_modules(tree_of(example))}
     dense = {
         module.removesuffix(".py").replace("/", ".")
         for module in modules("stream_app")
         if any(dense_functions(tree_of(module)))
     }
-    assert sorted(dense - tried) == [], f"try the drawn example in one of {EXAMPLES}"
+    assert sorted(dense - tried_modules) == [], f"try the drawn example in one of {EXAMPLES}"
 
 
 @pytest.mark.parametrize(("calls", "is_dense"), [(CALLS_MAX, False), (CALLS_MAX + 1, True)])

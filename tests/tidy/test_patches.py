@@ -19,13 +19,13 @@ PATCHING = {"setattr", "delattr", "setitem", "delitem", "patch", "object", "mult
 
 
 def test_nothing_of_ours_is_patched() -> None:
-    patched = [
+    patched_names = [
         f"{name}:{line}"
         for name in modules("tests", "bench")
         if name not in BY_PLAN
         for line in patches(tree_of(name))
     ]
-    assert patched == []
+    assert patched_names == []
 
 
 def test_patches_are_seen() -> None:
@@ -51,8 +51,10 @@ def patches(tree: ast.Module) -> Iterator[int]:
     names = _names_of_ours(tree)
     for node in nodes_of(tree):
         match node:
-            case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called), args=[first, *_]):
-                if called in PATCHING and _is_ours(first, names):
+            case ast.Call(
+                func=ast.Attribute(attr=function) | ast.Name(id=function), args=[first, *_]
+            ):
+                if function in PATCHING and _is_ours(first, names):
                     yield node.lineno
             case ast.Assign(targets=[ast.Attribute(value=place)]):
                 if _is_ours(place, names):

@@ -41,11 +41,11 @@ def _questions(tree: ast.Module) -> Iterator[ast.expr | ast.keyword]:
 def _truths(tree: ast.Module) -> Iterator[ast.expr]:
     """Primary keys that are looked at only for whether there are any."""
     for node in nodes_of(tree):
-        for judged in _judged_expressions(node):
-            name = judged.attr if isinstance(judged, ast.Attribute) else None
-            name = judged.id if isinstance(judged, ast.Name) else name
+        for expression in _judged_expressions(node):
+            name = expression.attr if isinstance(expression, ast.Attribute) else None
+            name = expression.id if isinstance(expression, ast.Name) else name
             if name in ("primary_keys", "trimmed_primary_keys"):
-                yield judged
+                yield expression
 
 
 def _judged_expressions(node: ast.AST) -> list[ast.expr]:

@@ -71,9 +71,9 @@ def progress_at(
     later_codes = set(all_messages["partition"][is_later].tolist()) if newest_offsets else set()
     progress = {}  # step 5
     for kafka_partition, code in transactions.pending_messages.partitions.items():
-        earlier_progress = transactions.earlier_progress.partition_progress(kafka_partition)
+        old_progress = transactions.earlier_progress.partition_progress(kafka_partition)
         last_new_position = _position_of(messages, last_new_index.get(code))
-        seen_position = max(last_new_position, earlier_progress.highest_position)
+        seen_position = max(last_new_position, old_progress.highest_position)
         highest_position = max(
             seen_position,
             awaited_positions.get(kafka_partition, BEFORE_ALL),
@@ -83,12 +83,12 @@ def progress_at(
             is_behind = _position_of(messages, last_change_index[code]) < highest_position
         else:
             is_behind = (
-                earlier_progress.state is PartitionState.BEHIND or highest_position > seen_position
+                old_progress.state is PartitionState.BEHIND or highest_position > seen_position
             )
         if code in last_row_index:
             is_read = bool(is_sure[last_row_index[code]])
         else:
-            is_read = code in marked_codes or earlier_progress.state is PartitionState.SETTLED
+            is_read = code in marked_codes or old_progress.state is PartitionState.SETTLED
         newest_offset = newest_offsets.get(kafka_partition, LAST_OF_ALL)
         is_idle = code in later_codes or ends[code] >= newest_offset
         state = _state_of(is_behind=is_behind, has_newest_rows=is_read or is_idle)

@@ -23,14 +23,14 @@ class RecordCounts:
     """The numbers of rows in a version's manifests; None if a manifest is unreadable.
 
     Attributes:
-        total_row_count: the rows of all live files.
-        delta_row_count: the added rows minus the deleted rows.
-        changelog_row_count: the rows of its changelog files.
+        total: the rows of all live files.
+        delta: the added rows minus the deleted rows.
+        changelog: the rows of its changelog files.
     """
 
-    total_row_count: int | None
-    delta_row_count: int | None
-    changelog_row_count: int | None
+    total: int | None
+    delta: int | None
+    changelog: int | None
 
 
 def count_findings(snapshot: Snapshot, file_counts: RecordCounts, where: str) -> Iterator[Finding]:
@@ -39,9 +39,9 @@ def count_findings(snapshot: Snapshot, file_counts: RecordCounts, where: str) ->
     A wrong count damages no rows, but readers and users plan by it.
     """
     for field_name, claimed_count, file_count in (
-        ("totalRecordCount", snapshot.total_record_count, file_counts.total_row_count),
-        ("deltaRecordCount", snapshot.delta_record_count, file_counts.delta_row_count),
-        ("changelogRecordCount", snapshot.changelog_record_count, file_counts.changelog_row_count),
+        ("totalRecordCount", snapshot.total_record_count, file_counts.total),
+        ("deltaRecordCount", snapshot.delta_record_count, file_counts.delta),
+        ("changelogRecordCount", snapshot.changelog_record_count, file_counts.changelog),
     ):
         if None not in (claimed_count, file_count) and claimed_count != file_count:
             snapshot_id = snapshot.snapshot_id

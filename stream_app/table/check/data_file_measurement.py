@@ -237,15 +237,10 @@ class FileMeasurement:
                 yield FindingKind.KEY_RANGE, f"{problem}, its manifest says another range", _RESTORE
         listed_range = file.min_sequence_number, file.max_sequence_number
         if self.sequence_range is not None and self.sequence_range != listed_range:
-            min_number, max_number = self.sequence_range
-            problem = (
-                f"sequence numbers reach from {min_number} to {max_number}, its manifest says "
-            )
-            yield (
-                FindingKind.SEQUENCE_NUMBERS,
-                f"{problem}{listed_range[0]} to {listed_range[1]}",
-                _RESTORE,
-            )
+            start, end = self.sequence_range
+            listed_text = f"its manifest says {listed_range[0]} to {listed_range[1]}"
+            problem = f"sequence numbers reach from {start} to {end}, {listed_text}"
+            yield FindingKind.SEQUENCE_NUMBERS, problem, _RESTORE
 
     def _column_defects(self) -> Iterator[_FileDefect]:
         if holds_blobs(self.entry.file):

@@ -234,11 +234,7 @@ class MetadataCheck:
     ) -> Iterator[Finding]:
         assert self._files is not None
         row_gain = None if delta is None else sum(map(_row_gain, delta))
-        file_counts = RecordCounts(
-            total_row_count=self._files.row_count,
-            delta_row_count=row_gain,
-            changelog_row_count=None,
-        )
+        file_counts = RecordCounts(total=self._files.row_count, delta=row_gain, changelog=None)
         yield from count_findings(snapshot, file_counts, version.path)
         # A compaction drops the rows that deletion vectors mark.
         has_vectors = bool(self.index_files) or self.table.options[DELETION_VECTORS_ENABLED]
@@ -256,9 +252,7 @@ class MetadataCheck:
         if entries is None:
             return
         row_count = sum(entry.file.row_count for entry in entries)
-        file_counts = RecordCounts(
-            total_row_count=None, delta_row_count=None, changelog_row_count=row_count
-        )
+        file_counts = RecordCounts(total=None, delta=None, changelog=row_count)
         yield from count_findings(snapshot, file_counts, version.path)
         yield from self._missing_file_findings(entries, is_changelog=True)
 

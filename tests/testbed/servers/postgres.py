@@ -54,14 +54,14 @@ class Postgres(DatabaseServer):
             for path in (self.folder, *self.folder.rglob("*")):
                 os.chown(path, owner, owner, follow_symlinks=False)
         binaries, data = self.folder / "server" / "bin", self.folder / "data"
-        completed = subprocess.run(
+        result = subprocess.run(
             [str(binaries / "initdb"), "-D", str(data), "-U", USER, "-A", "trust",
              "-E", "UTF8", "--locale=C", "--no-sync"],
             cwd=self.folder, user=owner, group=owner, check=False,
             extra_groups=None if owner is None else [],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        assert completed.returncode == 0, completed.stdout.decode(errors="replace")
+        assert result.returncode == 0, result.stdout.decode(errors="replace")
         settings = [word for pair in _SETTINGS.items() for word in ("-c", "=".join(pair))]
         return ServerProcess(
             [str(binaries / "postgres"), "-D", str(data), "-p", str(self.port), *settings],

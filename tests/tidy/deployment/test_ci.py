@@ -59,10 +59,10 @@ def pythons() -> set[str]:
 
 
 def test_all_versions_of_python_are_tried_the_oldest_first() -> None:
-    tried = set()
+    tried_versions = set()
     for job in jobs().values():
-        tried |= set(job.get("strategy", {}).get("matrix", {}).get("python", ()))
-    assert tried == pythons()
+        tried_versions |= set(job.get("strategy", {}).get("matrix", {}).get("python", ()))
+    assert tried_versions == pythons()
     oldest = min(pythons(), key=lambda text: int(text.split(".")[1]))
     assert PROJECT["requires-python"] == f">={oldest}"
     assert f"python:{oldest}-" in text_of(".devcontainer/devcontainer.json")
@@ -71,13 +71,15 @@ def test_all_versions_of_python_are_tried_the_oldest_first() -> None:
 
 
 def test_the_pinned_spark_is_tried_with_each_python_and_so_is_each_supported_one() -> None:
-    [pinned] = re.findall(r"^pyspark==(\S+)", text_of("conf/requirements.lock"), re.MULTILINE)
+    [pinned_version] = re.findall(
+        r"^pyspark==(\S+)", text_of("conf/requirements.lock"), re.MULTILINE
+    )
     [(least, end)] = re.findall(rf"pyspark>=({VERSION})\S*,<({VERSION})", str(PROJECT))
     sparks = {
         version
         for job in jobs().values()
         for version in job.get("strategy", {}).get("matrix", {}).get("spark", ())
     }
-    assert pinned in sparks
+    assert pinned_version in sparks
     assert {minor_of(version) for version in sparks} == set(SUPPORTED_VERSIONS)
     assert all(least <= minor_of(version) < end for version in sparks)

@@ -76,9 +76,9 @@ def test_helm_makes_what_the_tests_look_at() -> None:
             yaml.safe_load_all(checked_in)
         )
     wrong = ["helm", "template", str(CHART), "--kube-version", KUBERNETES, "--set", "replicas=2"]
-    refused = subprocess.run(wrong, check=False, capture_output=True, text=True)
-    assert refused.returncode != 0
-    assert "replicas" in refused.stderr
+    refused_run = subprocess.run(wrong, check=False, capture_output=True, text=True)
+    assert refused_run.returncode != 0
+    assert "replicas" in refused_run.stderr
 
 
 def test_the_chart_has_the_alerts() -> None:
@@ -97,8 +97,8 @@ def test_the_pod_may_do_as_little_as_it_needs(release: dict[str, Object]) -> Non
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
-    assert {"/tmp", "/data"} <= mounted, "what the image writes to"
+    mounted_paths = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert {"/tmp", "/data"} <= mounted_paths, "what the image writes to"
 
 
 def test_probes_ask_the_jobs_endpoint(release: dict[str, Object]) -> None:
@@ -115,8 +115,8 @@ def test_probes_ask_the_jobs_endpoint(release: dict[str, Object]) -> None:
     assert ("web" in ports) == (variables.get("STREAM_APP_STREAM__WEB_HOST") == "0.0.0.0")
     names = variables.get("STREAM_APP_STREAM__WEB_NAMES") or ""
     assert ("web" in ports) == (release["Service"]["metadata"]["name"] in names.split(","))
-    served = [port["targetPort"] for port in release["Service"]["spec"]["ports"]]
-    assert served == list(ports)
+    served_ports = [port["targetPort"] for port in release["Service"]["spec"]["ports"]]
+    assert served_ports == list(ports)
 
 
 def test_objects_find_the_pod(release: dict[str, Object]) -> None:

@@ -111,7 +111,7 @@ def test_run_sh_is_short_and_knows_its_verbs() -> None:
 
 
 def test_the_help_of_run_sh_lists_each_verb_before_anything_is_installed(tmp_path: Path) -> None:
-    printed = subprocess.run(
+    help_run = subprocess.run(
         [ROOT / "run.sh", "help"],
         capture_output=True,
         text=True,
@@ -120,7 +120,7 @@ def test_the_help_of_run_sh_lists_each_verb_before_anything_is_installed(tmp_pat
     ).stdout
     assert not (tmp_path / "none").exists()
     for verb in VERBS:
-        assert f"\n  {verb.name:19} {verb.summary}\n" in printed
+        assert f"\n  {verb.name:19} {verb.summary}\n" in help_run
 
 
 def test_the_readme_has_each_verb_and_no_other() -> None:

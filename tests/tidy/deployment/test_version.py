@@ -32,14 +32,14 @@ def test_the_package_takes_its_version_from_the_module() -> None:
 
 
 def test_no_other_file_repeats_it() -> None:
-    derived = [
+    derived_files = [
         name
         for name in project_files()
         if not name.endswith((".png", ".lock", ".gz"))
         and not name.startswith(("tests/", *HISTORY))
         and re.search(rf"(?<![\d.]){re.escape(VERSION)}(?![\d.])", text_of(name))
     ]
-    assert derived == [CHART, "stream_app/version.py"]
+    assert derived_files == [CHART, "stream_app/version.py"]
     chart = yaml.safe_load(text_of(CHART))
     assert chart["version"] == chart["appVersion"] == VERSION
 
@@ -47,10 +47,10 @@ def test_no_other_file_repeats_it() -> None:
 def test_the_changelog_and_the_tags_name_the_same_releases() -> None:
     releases = re.findall(r"^## \[(\d[^\]]*)\]", text_of("CHANGELOG.md"), re.MULTILINE)
     assert releases[0] == VERSION
-    listed = subprocess.run(
+    tag_list = subprocess.run(
         ["git", "tag", "--list", "v*"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    tags = {tag.removeprefix("v") for tag in listed.stdout.split()}
+    tags = {tag.removeprefix("v") for tag in tag_list.stdout.split()}
     if not tags:
         pytest.skip("an archive or a shallow clone has no tags")
     # A release is tagged behind its commit, so the newest may lack its tag for a moment.

@@ -48,12 +48,12 @@ def test_a_bound_has_max_or_min_behind_its_noun() -> None:
 
 
 def test_a_limit_says_of_what() -> None:
-    limited = {
+    modules_with_limits = {
         module
         for module in modules("stream_app", "bench", "docker", "tests")
         if "limit" in named(tree_of(module)) and not module.startswith(QUERIES)
     }
-    assert limited == set(), "such as rows_max or bytes_max"
+    assert modules_with_limits == set(), "such as rows_max or bytes_max"
 
 
 def test_each_accepted_name_is_used() -> None:

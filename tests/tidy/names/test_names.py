@@ -116,8 +116,8 @@ def test_imported_functions_and_constants_are_defined_once() -> None:
     """A name that no module imports is of its module alone, such as the `run` of a command."""
     trees = [tree_of(name) for name in modules("stream_app")]
     places = Counter(name for tree in trees for name in set(public_definitions(tree)))
-    imported = {name for tree in trees for name in imported_names(tree)}
-    several = {name for name, count in places.items() if count > 1 and name in imported}
+    imports = {name for tree in trees for name in imported_names(tree)}
+    several = {name for name, count in places.items() if count > 1 and name in imports}
     assert several == SEAMS, "name it by what it is, or import it"
 
 

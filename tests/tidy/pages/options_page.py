@@ -120,14 +120,14 @@ def options_page() -> str:
 
 def meanings() -> dict[str, str]:
     """Key of the configuration → its meaning; a prefix has an ellipsis."""
-    declared = dict(_UNDECLARED)
+    declared_meanings = dict(_UNDECLARED)
     for section, declaration in _SECTIONS.items():
         for field in dataclasses.fields(declaration):
             for key in _keys(field):
-                required = field.metadata.get("required", "")
-                suffix = f" Required: {required}." if required else ""
-                declared[f"{section}.{key}"] = field.metadata["meaning"] + suffix
-    return declared
+                required_text = field.metadata.get("required", "")
+                suffix = f" Required: {required_text}." if required_text else ""
+                declared_meanings[f"{section}.{key}"] = field.metadata["meaning"] + suffix
+    return declared_meanings
 
 
 def _keys(field: dataclasses.Field[Any]) -> list[str]:
@@ -177,10 +177,10 @@ def _format_parts(declaration: FormatDeclaration) -> list[str]:
     introduction = _FORMAT.format(
         name=declaration.name, section=declaration.section, introduction=declaration.introduction
     )
-    shared = _options_of_every_format()
+    shared_options = _options_of_every_format()
     return [
         _wrapped(introduction),
-        _format_table(option for option in declaration.options if option not in shared),
+        _format_table(option for option in declaration.options if option not in shared_options),
     ]
 
 

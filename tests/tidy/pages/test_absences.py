@@ -137,8 +137,8 @@ def uses_time(tree: ast.Module) -> bool:
                     return True
             case ast.Call(func=ast.Attribute(attr="wait" | "awaitTermination"), args=[_, *_]):
                 return True
-            case ast.Call(func=ast.Attribute(value=joined, attr="join"), args=[_]):
-                if ast.unparse(joined).endswith("thread"):  # a text joins, too
+            case ast.Call(func=ast.Attribute(value=joined_value, attr="join"), args=[_]):
+                if ast.unparse(joined_value).endswith("thread"):  # a text joins, too
                     return True
     return False
 

@@ -56,5 +56,7 @@ def _citing_text(place: str) -> str:
 
 @pytest.mark.parametrize("place", [*modules("stream_app"), *PAGES])
 def test_cited_names_exist(place: str) -> None:
-    cited = [name for name in _CITED.findall(_citing_text(place)) if not name.startswith("java.")]
-    assert [name for name in cited if not set(name.split(".")) <= _known_names()] == []
+    cited_names = [
+        name for name in _CITED.findall(_citing_text(place)) if not name.startswith("java.")
+    ]
+    assert [name for name in cited_names if not set(name.split(".")) <= _known_names()] == []

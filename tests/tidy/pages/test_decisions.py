@@ -33,8 +33,10 @@ def test_a_decision_has_its_situation_and_its_alternatives(page: str) -> None:
 
 def test_numbers_are_consecutive_and_the_overview_has_all() -> None:
     heads = [_HEAD.match(text_of(page)) for page in PAGES]
-    listed = re.findall(r"\| \[(\d+)\]\(([^)]+)\) \| (.*?) \|", text_of("docs/adr/index.md"))
-    assert [int(number) for number, _, _ in listed] == list(range(1, len(PAGES) + 1))
-    assert [(f"docs/adr/{file}", title) for _, file, title in listed] == [
+    listed_decisions = re.findall(
+        r"\| \[(\d+)\]\(([^)]+)\) \| (.*?) \|", text_of("docs/adr/index.md")
+    )
+    assert [int(number) for number, _, _ in listed_decisions] == list(range(1, len(PAGES) + 1))
+    assert [(f"docs/adr/{file}", title) for _, file, title in listed_decisions] == [
         (page, head[2]) for page, head in zip(PAGES, heads, strict=True) if head
     ]

@@ -49,8 +49,8 @@ def test_the_rooms_of_tests_and_benches_are_on_the_page() -> None:
     page = text_of("docs/develop/testing.md")
     for folder in ("tests/support", "bench"):
         rooms = {Path(name).parts[folder.count("/") + 1] for name in modules(folder)}
-        listed = re.findall(rf"^\| `{folder}/(\w+)` \|", page, flags=re.MULTILINE)
-        assert listed == sorted(room for room in rooms if not room.endswith(".py"))
+        listed_rooms = re.findall(rf"^\| `{folder}/(\w+)` \|", page, flags=re.MULTILINE)
+        assert listed_rooms == sorted(room for room in rooms if not room.endswith(".py"))
 
 
 def test_options_page_is_up_to_date() -> None:
@@ -169,8 +169,8 @@ def test_names_of_our_code_in_the_text_exist(name: str) -> None:
         if top in packages or (ROOT / top).exists():
             place = ROOT / "stream_app" if top in packages else ROOT
             missing += [] if (place / path).exists() else [path]
-    for dotted in set(re.findall(r"`((?:\w+\.)+\w+)(?:\(\))?`", text)):
-        words = dotted.removeprefix("stream_app.").split(".")
+    for dotted_name in set(re.findall(r"`((?:\w+\.)+\w+)(?:\(\))?`", text)):
+        words = dotted_name.removeprefix("stream_app.").split(".")
         # Keys of the configuration begin with table and spark too.
         is_key = f"{words[0]}.{words[1]}" in _CONFIGURATION_WORDS if len(words) > 1 else True
         if (
@@ -178,12 +178,12 @@ def test_names_of_our_code_in_the_text_exist(name: str) -> None:
             and not is_key
             and not (words[0] == "spark" and "_" not in words[1])
         ):
-            missing += [] if _resolves(dotted) else [dotted]
+            missing += [] if _resolves(dotted_name) else [dotted_name]
     assert sorted(missing) == []
 
 
-def _resolves(dotted: str) -> bool:
-    parts = ["stream_app", *dotted.removeprefix("stream_app.").split(".")]
+def _resolves(dotted_name: str) -> bool:
+    parts = ["stream_app", *dotted_name.removeprefix("stream_app.").split(".")]
     for length in range(len(parts), 0, -1):
         try:
             value: object = importlib.import_module(".".join(parts[:length]))

@@ -40,16 +40,16 @@ def messages() -> str:
 
 def test_messages_of_the_troubleshooting_are_those_of_the_code() -> None:
     """The code has each piece between two `…` in the first column of a table."""
-    quoted = [
+    quoted_messages = [
         text
         for row in _ROW.findall(text_of(TROUBLES))
         for text in _CODE.findall(row)
         if " " in text
     ]
-    assert len(quoted) > 40
+    assert len(quoted_messages) > 40
     assert [
         text
-        for text in quoted
+        for text in quoted_messages
         for piece in text.split("…")
         if (words := piece.strip(" '")) and words not in messages()
     ] == []

@@ -115,9 +115,7 @@ def _counts(case: Case) -> str:
     return _show(
         count_findings(
             claimed,
-            RecordCounts(
-                total_row_count=total, delta_row_count=delta, changelog_row_count=changelog
-            ),
+            RecordCounts(total=total, delta=delta, changelog=changelog),
             "t",
         )
     )
