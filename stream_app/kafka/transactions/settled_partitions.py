@@ -79,12 +79,9 @@ def progress_at(
             awaited_positions.get(kafka_partition, BEFORE_ALL),
             repeat_positions.get(kafka_partition, BEFORE_ALL),
         )
+        is_behind = old_progress.state is PartitionState.BEHIND or highest_position > seen_position
         if code in last_change_index:
             is_behind = _position_of(messages, last_change_index[code]) < highest_position
-        else:
-            is_behind = (
-                old_progress.state is PartitionState.BEHIND or highest_position > seen_position
-            )
         if code in last_row_index:
             is_read = bool(is_sure[last_row_index[code]])
         else:
