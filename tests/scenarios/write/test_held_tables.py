@@ -305,10 +305,8 @@ class Second:
         place = ["a", "b"].index(messages.column("topic")[0].as_py())
         if place < self.table_count:
             yield TableMessages(place, messages)
-            refused_records = bad_records_with_reasons(
-                messages, {0: f"nobody takes {messages.num_rows}"}
-            )
-            yield TableMessages(UNREADABLE_INDEX, refused_records)
+            records = bad_records_with_reasons(messages, {0: f"nobody takes {messages.num_rows}"})
+            yield TableMessages(UNREADABLE_INDEX, records)
         else:
             yield TableMessages(NEWCOMERS_INDEX, messages.slice(0, 2))
 
