@@ -56,5 +56,7 @@ def page(chromium: Browser, tmp_path: Path, orders: SmallTable) -> Iterator[Page
         shown.on("dialog", lambda dialog: complaints.append(dialog.message))
         yield shown
         shown.close()
-        refused = "404 (Not Found)", "403 (Forbidden)"
-        assert [complaint for complaint in complaints if not complaint.endswith(refused)] == []
+        refused_texts = "404 (Not Found)", "403 (Forbidden)"
+        assert [
+            complaint for complaint in complaints if not complaint.endswith(refused_texts)
+        ] == []

@@ -186,8 +186,8 @@ def test_the_panels_are_those_of_the_table(page: Page, orders: SmallTable) -> No
     rows = sum(entry.file.row_count for entry in entries)
     expect(size).to_contain_text(f"{rows:,} rows")
     page.locator("summary", has_text="Largest files").click()
-    listed = page.get_by_role("region", name="Largest files").locator("tbody tr")
-    expect(listed).to_have_count(len(entries))
+    listed_rows = page.get_by_role("region", name="Largest files").locator("tbody tr")
+    expect(listed_rows).to_have_count(len(entries))
 
 
 def test_ages_grow_by_themselves(page: Page) -> None:
@@ -254,8 +254,8 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
     names = "orders", "items", "customers", "invoices", long
     job.run(*(message for name in names for message in creates(f"shop.{name}", [1])), GARBAGE)
     job.run(*creates("shop.orders", range(2, 5)), bad("shop.items", 2), *creates("shop.a/b", [1]))
-    opened = require_writable(job.table("orders"))
-    record_proof(opened, "jdbc:postgresql://db/shop shop.orders, at LSN 0/1A2B", "4 rows")
+    opened_table = require_writable(job.table("orders"))
+    record_proof(opened_table, "jdbc:postgresql://db/shop shop.orders, at LSN 0/1A2B", "4 rows")
     history.watch("orders", Busy())
     counts = DecodeCounts(message_count=4200)
     report = EpochReport(epoch=1, counts=counts, durations=EpochSeconds(write_s=2))

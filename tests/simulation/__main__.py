@@ -75,12 +75,12 @@ def _outcomes(seeds: range, processes: int) -> Iterator[tuple[int, Outcome]]:
 
 def _tell(seed: int, without: list[str], *, is_short: bool = False) -> int:
     """Say what happens in a seed, and of a failing one how to repeat it."""
-    tried = scenario(seed).without(without)
-    outcome = run(tried)
+    tried_scenario = scenario(seed).without(without)
+    outcome = run(tried_scenario)
     if outcome.failure is None:
-        print(f"{tried}\nall promises were kept; trace {outcome.trace}")
+        print(f"{tried_scenario}\nall promises were kept; trace {outcome.trace}")
         return 0
-    without = [*without, *removable_parts(tried, outcome.failure)]
+    without = [*without, *removable_parts(tried_scenario, outcome.failure)]
     small = scenario(seed).without(without)
     outcome = run(small, keeps_lines=True)
     print(f"{small}\nFAILED, trace {outcome.trace}; the last things that happened:")

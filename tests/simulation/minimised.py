@@ -8,11 +8,11 @@ from tests.simulation.simulation import run
 MINIMISING_RUNS = 400
 
 
-def removable_parts(tried: Scenario, failure: BaseException) -> list[str]:
+def removable_parts(tried_scenario: Scenario, failure: BaseException) -> list[str]:
     """Names of parts that can be left out so that it still fails in the same way."""
     left_out: list[str] = []
-    for name in tried.parts[:MINIMISING_RUNS]:
-        outcome = run(tried.without([*left_out, name]))
+    for name in tried_scenario.parts[:MINIMISING_RUNS]:
+        outcome = run(tried_scenario.without([*left_out, name]))
         if _kind_of(outcome.failure) == _kind_of(failure):
             left_out.append(name)
     return left_out

@@ -119,7 +119,7 @@ class Scenario:
     seed: int
     kind: str
     options: dict[str, str]
-    partitioned: bool
+    is_partitioned: bool
     rounds: tuple[Round, ...]
 
     @property
@@ -153,7 +153,7 @@ class Scenario:
         """The primary key."""
         if not self.has_key:
             return ()
-        holds_partition = self.partitioned and not KINDS[self.kind].crosses
+        holds_partition = self.is_partitioned and not KINDS[self.kind].crosses
         return ("p", "k") if holds_partition else ("k",)
 
     @property
@@ -163,9 +163,9 @@ class Scenario:
 
     def __str__(self) -> str:
         options = ", ".join(f"{key}={value}" for key, value in self.options.items())
-        partitioned = ", partitioned" if self.partitioned else ""
+        partition_text = ", partitioned" if self.is_partitioned else ""
         rounds = "".join(f"\n  {step}" for step in self.rounds)
-        return f"seed {self.seed}: {self.kind} table{partitioned} with {options}{rounds}"
+        return f"seed {self.seed}: {self.kind} table{partition_text} with {options}{rounds}"
 
 
 def of_jobs(seed: int) -> Scenario:
@@ -191,8 +191,8 @@ def of_jobs(seed: int) -> Scenario:
             "snapshot.num-retained.min": "1",
             "snapshot.num-retained.max": rng.choice(["1", "2", "4"]),
         }
-    partitioned = rng.random() < 0.3 or KINDS[kind].crosses
-    return Scenario(seed, kind, options, partitioned, tuple(rounds))
+    is_partitioned = rng.random() < 0.3 or KINDS[kind].crosses
+    return Scenario(seed, kind, options, is_partitioned, tuple(rounds))
 
 
 def _actions(rng: random.Random, name: str, rivals: list[str]) -> tuple[Action, ...]:

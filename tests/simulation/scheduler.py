@@ -38,12 +38,12 @@ class Process:
 
     name: str
     parent: Process | None = None
-    killed: bool = False
+    is_killed: bool = False
     born_in: int = 0
 
     @property
     def is_dead(self) -> bool:
-        return self.killed or (self.parent is not None and self.parent.is_dead)
+        return self.is_killed or (self.parent is not None and self.parent.is_dead)
 
     @property
     def driver(self) -> Process:
@@ -63,7 +63,7 @@ class Task:
     work: Callable[[], None]
     gate: threading.Lock = field(default_factory=threading.Lock)
     condition: Callable[[], bool] | None = None
-    delayed: int = 0
+    delay_count: int = 0
     done: bool = False
     error: BaseException | None = None
 
@@ -109,14 +109,14 @@ class Scheduler:
         me = self.current
         if me is self.main:
             return
-        if me.delayed or self.rng.random() >= self.stickiness:
+        if me.delay_count or self.rng.random() >= self.stickiness:
             self._pass_on(me)
         if me.process.is_dead:
             raise CrashError
 
     def delay(self) -> None:
         """Let other threads run for a random number of switches."""
-        self.current.delayed = self.rng.choice(DELAY_SWITCHES)
+        self.current.delay_count = self.rng.choice(DELAY_SWITCHES)
         self.switch()
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
@@ -162,8 +162,8 @@ class Scheduler:
             return main
         ready = [task for task in self.tasks if task.is_ready]
         for task in ready:
-            task.delayed = max(0, task.delayed - 1)
-        now = [task for task in ready if not task.delayed] or ready
+            task.delay_count = max(0, task.delay_count - 1)
+        now = [task for task in ready if not task.delay_count] or ready
         if not now:
             main.error = DeadlockError(f"all wait, {me.process.name} the last")
             self.current = main

@@ -73,7 +73,7 @@ def _chances(jobs: Scenario) -> dict[str, float]:
         "deleter": 0.0 if jobs.has_key else 0.45,
         "tagger": 0.4 if jobs.expires else 0.15,
         "follower": (0.4 if jobs.expires else 0.2) * can_be_followed(jobs.options),
-        "dropper": 0.4 if jobs.partitioned else 0.0,
+        "dropper": 0.4 if jobs.is_partitioned else 0.0,
         "rescaler": 0.2 if KINDS[jobs.kind].has_bucket_number else 0.0,
         "sweeper": 0.15,
         "restorer": 0.35 if jobs.expires else 0.2,
@@ -97,7 +97,7 @@ def _options(rng: random.Random, jobs: Scenario) -> dict[str, str]:
 def _with_others(
     rng: random.Random, step: Round, actors: list[str], options: dict[str, str], *, is_calm: bool
 ) -> Round:
-    planned = [
+    planned_parts = [
         (actor, _verb(rng, actor, options))
         for actor in actors
         if rng.random() < (0.3 if actor in RARE else 0.6)
@@ -105,7 +105,7 @@ def _with_others(
     start = len(step.actions)
     actions = tuple(
         Action(f"{step.name}a{number}", actor, verb)
-        for number, (actor, verb) in enumerate(planned, start)
+        for number, (actor, verb) in enumerate(planned_parts, start)
     )
     faults: tuple[tuple[str, Fault], ...] = ()
     if actions and not is_calm and rng.random() < 0.4:

@@ -10,14 +10,14 @@ from tests.simulation.scenario import Scenario
 from tests.simulation.world import START_MS, World
 
 
-def new_table(tried: Scenario, world: World) -> FileStoreTable:
+def new_table(scenario: Scenario, world: World) -> FileStoreTable:
     """The scenario's table, empty."""
-    partition_keys = ("p",) if tried.partitioned else ()
+    partition_keys = ("p",) if scenario.is_partitioned else ()
     schema = new_table_schema(
         columns=parse_columns("k INT, v BIGINT, p STRING, t STRING"),
-        primary_keys=tried.key,
+        primary_keys=scenario.key,
         partition_keys=partition_keys,
-        options={**tried.options, "stream-app.row-checksum": "true"},
+        options={**scenario.options, "stream-app.row-checksum": "true"},
         time_ms=START_MS,
     )
     assert SchemaManager(world.files, "/t").create(schema)

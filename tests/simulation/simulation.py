@@ -307,8 +307,8 @@ class Simulation:
 
         The next expiry finds the files that an interrupted one has left.
         """
-        killed = {process.name for process in self.world.processes if process.killed}
-        struck = killed | {fault.role for fault in self.world.struck}
+        killed_names = {process.name for process in self.world.processes if process.is_killed}
+        struck = killed_names | {fault.role for fault in self.world.struck}
         by_hand = "tag.automatic-creation" not in self.scenario.options
         return not (
             # Of two processes that do the same, one has worked for nothing.
@@ -354,16 +354,19 @@ def _untags_beside_expiry(rounds: list[set[Verb]]) -> bool:
 
 
 def run(
-    tried: Scenario, *, strikes: tuple[int, FaultKind] | None = None, keeps_lines: bool = False
+    tried_scenario: Scenario,
+    *,
+    strikes: tuple[int, FaultKind] | None = None,
+    keeps_lines: bool = False,
 ) -> Outcome:
     """Run a scenario; never raises what the code under test raises.
 
     Args:
         strikes: one more fault, at an operation's number among all.
     """
-    world = World(tried.seed, keeps_lines, strikes)
+    world = World(tried_scenario.seed, keeps_lines, strikes)
     failure: BaseException | None = None
-    simulation = Simulation(tried, world)
+    simulation = Simulation(tried_scenario, world)
     with world.determined():
         try:
             simulation.run()
@@ -373,7 +376,7 @@ def run(
                 raise
         finally:
             for process in world.processes:
-                process.killed = True
+                process.is_killed = True
             world.scheduler.finish()
     return Outcome(
         failure=failure,
@@ -381,7 +384,7 @@ def run(
         operations=tuple(operation for operation, _ in world.done),
         actors=tuple(actor for _, actor in world.done),
         end_of_rounds=world.end_of_rounds,
-        snapshots=len(simulation.oracle.checked),
+        snapshots=len(simulation.oracle.checksums),
         struck=len(world.struck),
         lost_power=world.lost_power,
         lines=tuple(world.lines),

@@ -68,7 +68,7 @@ def test_a_kind_is_written_as_it_must_be_or_refused_at_start(
         assert (refusal_of(lambda: StreamScan(table)) is None) == follows
         steps = [step for step in STEPS if follows or step.verb is not Verb.FOLLOW]
         rounds = tuple(Round(f"r{index}", index, (step,), ()) for index, step in enumerate(steps))
-        outcome = run(Scenario(7, "key", options, partitioned=False, rounds=rounds))
+        outcome = run(Scenario(7, "key", options, is_partitioned=False, rounds=rounds))
         assert outcome.failure is None
         assert outcome.snapshots >= 5
         return
@@ -80,11 +80,11 @@ def test_a_kind_is_written_as_it_must_be_or_refused_at_start(
 
 
 def test_most_kinds_are_written() -> None:
-    fixed = [kind for kind in EVERY_KIND if kind[2] == "2"]
+    fixed_kinds = [kind for kind in EVERY_KIND if kind[2] == "2"]
     written = [
         kind
-        for kind in fixed
+        for kind in fixed_kinds
         if refusal_of(lambda k=kind: new_schema(options_of(k))) is None  # type: ignore[misc]
     ]
-    assert len(fixed) == 32
+    assert len(fixed_kinds) == 32
     assert len(written) == 23, "as many as Paimon makes"

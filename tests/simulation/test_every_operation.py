@@ -151,13 +151,13 @@ def strike(
     actors: Collection[str] | None = None,
 ) -> int:
     """Strike the chosen operations of these processes with the faults in turn; how many it were."""
-    tried = history(name)
-    untouched = run(tried)
-    assert untouched.failure is None
+    tried_scenario = history(name)
+    untouched_outcome = run(tried_scenario)
+    assert untouched_outcome.failure is None
     turns = itertools.cycle(faults)
     candidates, count = -1, 0
-    for index in range(operations_shared(name, untouched), untouched.end_of_rounds):
-        operation, actor = untouched.operations[index], untouched.actors[index]
+    for index in range(operations_shared(name, untouched_outcome), untouched_outcome.end_of_rounds):
+        operation, actor = untouched_outcome.operations[index], untouched_outcome.actors[index]
         if actors is not None and actor not in actors:
             continue
         if changes_files(operation):
@@ -169,26 +169,26 @@ def strike(
             # dead process leaves what it changed before, whatever it has read since its turn began.
             # Upkeep leaves what it has changed before.
             fault = FaultKind.DIES_AFTER
-            is_others_turn_over = index == 0 or untouched.actors[index - 1] != actor
+            is_others_turn_over = index == 0 or untouched_outcome.actors[index - 1] != actor
             is_struck = fault in faults and actors is None and is_others_turn_over
         candidates += is_struck
         if is_struck and (fault is FaultKind.OUTAGE or strides.has(candidates)):
-            outcome = run(tried, strikes=(index, fault))
+            outcome = run(tried_scenario, strikes=(index, fault))
             assert outcome.failure is None, (index, operation, fault, outcome.failure)
             assert outcome.struck == 1
             count += 1
     return count
 
 
-def operations_shared(name: str, untouched: Outcome) -> int:
+def operations_shared(name: str, untouched_outcome: Outcome) -> int:
     """Return the number of operations with which this history begins like another one."""
     if name not in BEGINS_AS:
         return 0
     other_run = run(history(BEGINS_AS[name]))
     same = 0
     while (other_run.operations[same], other_run.actors[same]) == (
-        untouched.operations[same],
-        untouched.actors[same],
+        untouched_outcome.operations[same],
+        untouched_outcome.actors[same],
     ):
         same += 1
     return same
@@ -269,5 +269,7 @@ def test_upkeep_does_what_can_fail(name: str, operations: set[str]) -> None:
 
 def test_a_version_that_has_expired_is_gone_back_to() -> None:
     lines = run(history("back to what has expired"), keeps_lines=True).lines
-    restored = [line for line in lines if line.startswith("restorer create_if_absent /t/snapshot")]
-    assert len(restored) == 1
+    restored_lines = [
+        line for line in lines if line.startswith("restorer create_if_absent /t/snapshot")
+    ]
+    assert len(restored_lines) == 1

@@ -157,14 +157,14 @@ class World:
         if kind in POWER:
             self.lose_power()
         else:
-            process.killed = True
+            process.is_killed = True
         raise CrashError
 
     def lose_power(self) -> None:
         """End all processes, and leave a random part of each file that was not synced."""
         self.lost_power += 1
         for process in self.processes:
-            process.killed = True
+            process.is_killed = True
         self.files = self.files.after_crash(surviving=self._surviving)
 
     def _surviving(self, path: str, size: int) -> int | None:

@@ -42,8 +42,8 @@ def _config(case: Case) -> str:
         key, _, value = option.partition("=")
         layers[layer][key] = value
     config = {"defaults": layers["default"], "overrides": layers["override"]}
-    merged = merge_options(config, layers["client"])
-    return "\n".join(f"{key} = {value}" for key, value in sorted(merged.items()))
+    merged_options = merge_options(config, layers["client"])
+    return "\n".join(f"{key} = {value}" for key, value in sorted(merged_options.items()))
 
 
 def _entry(line: str) -> ManifestEntry:

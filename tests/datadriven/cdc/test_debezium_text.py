@@ -87,9 +87,9 @@ class _Tables:
         quarantines, ignores = (args.pop(w, None) == "" for w in ("quarantine", "ignore-delete"))
         columns = " ".join(self._case.input_lines)
         sequence = tuple(field for field in args.pop("sequence", "").split(",") if field)
-        restored = frozenset(name for name in args.pop("restored", "").split(",") if name)
+        restored_names = frozenset(name for name in args.pop("restored", "").split(",") if name)
         traits = TableTraits(
-            sequence_fields=sequence, ignores_deletes=ignores, restored_columns=restored
+            sequence_fields=sequence, ignores_deletes=ignores, restored_columns=restored_names
         )
         message_format = a_format(
             columns, keys, options=args, keeps_update_before=keep, traits=traits

@@ -25,8 +25,8 @@ def delete(case: Case) -> str:
         name, size, until = line.split()
         copies.append(KeptCopy(name, int(size), int(until.removeprefix("until="))))
     most = int(case.args["most"]) if "most" in case.args else None
-    deleted = copies_to_delete(copies, now_ms=int(case.args["now"]), bytes_max=most)
-    return " ".join(copy.name for copy in deleted)
+    deleted_copies = copies_to_delete(copies, now_ms=int(case.args["now"]), bytes_max=most)
+    return " ".join(copy.name for copy in deleted_copies)
 
 
 def test_lookups_choose_and_delete_local_copies() -> None:

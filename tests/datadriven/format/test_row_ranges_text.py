@@ -43,8 +43,8 @@ def parts(case: Case) -> str:
 
 
 def ranges(case: Case) -> str:
-    wanted = [word == "+" for word in case.args["wanted"]]
-    return ranges_text(ranges_of(numbers_in(case.args["parts"]), int(case.args["rows"]), wanted))
+    is_wanted = [word == "+" for word in case.args["wanted"]]
+    return ranges_text(ranges_of(numbers_in(case.args["parts"]), int(case.args["rows"]), is_wanted))
 
 
 def of_rows(case: Case) -> str:
@@ -54,15 +54,15 @@ def of_rows(case: Case) -> str:
 def pages(case: Case) -> str:
     """The pages that have rows of the ranges, and where each range begins in them."""
     starts, rows = numbers_in(case.args["pages"]), int(case.args["rows"])
-    wanted = ranges_in(case.args["ranges"])
-    numbers = pages_with(starts, rows, wanted)
-    positions = positions_among(starts, rows, numbers, [start for start, _ in wanted])
+    wanted_ranges = ranges_in(case.args["ranges"])
+    numbers = pages_with(starts, rows, wanted_ranges)
+    positions = positions_among(starts, rows, numbers, [start for start, _ in wanted_ranges])
     return f"pages {' '.join(map(str, numbers))}\nranges begin at {' '.join(map(str, positions))}"
 
 
 def cut(case: Case) -> str:
-    wanted = ranges_in(case.args["ranges"])
-    return "\n".join(map(ranges_text, windows(wanted, int(case.args["most"]))))
+    wanted_ranges = ranges_in(case.args["ranges"])
+    return "\n".join(map(ranges_text, windows(wanted_ranges, int(case.args["most"]))))
 
 
 def test_ranges_of_rows_are_cut_at_pages() -> None:

@@ -81,14 +81,14 @@ def behind(case: Case) -> str:
         end_name, place, offset = line.split()
         topic, _, partition = place.partition("/")
         by_kind[end_name][topic, partition] = int(offset)
-    begun, committed, newest = (
+    begun, committed_epoch, newest = (
         {
             topic: {part: offset for (name, part), offset in offsets.items() if name == topic}
             for topic, _ in offsets
         }
         for offsets in by_kind.values()
     )
-    lag = JobOffsets(begun_offsets=begun, committed_offsets=committed).lag(newest)
+    lag = JobOffsets(begun_offsets=begun, committed_offsets=committed_epoch).lag(newest)
     return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(lag.items()))
 
 
@@ -122,8 +122,10 @@ def cut(case: Case) -> str:
     places = {(topic, int(number)): words for topic, number, words in rows}
     progress = LogProgress()
     if "known" in case.args:
-        settled = [place for place in places if "{}/{}".format(*place) != case.args.get("new")]
-        progress = _known(int(case.args["known"]), settled)
+        settled_places = [
+            place for place in places if "{}/{}".format(*place) != case.args.get("new")
+        ]
+        progress = _known(int(case.args["known"]), settled_places)
     pending.begin_at(dict.fromkeys(places, 0), progress)
     for (topic, partition), words in places.items():
         messages = [_message(topic, word) for word in words]
@@ -132,10 +134,10 @@ def cut(case: Case) -> str:
             pending.add((topic, partition), offsets, debezium_transactions(_batch(messages)))
         is_unread = f"{topic}/{partition}" == case.args.get("unread")
         newest[topic, partition] = len(messages) + is_unread
-    decided = cut_epoch(pending, newest, progress, is_forced="forced" in case.args)
-    border = decided.border
+    epoch_cut = cut_epoch(pending, newest, progress, is_forced="forced" in case.args)
+    border = epoch_cut.border
     lines = []
-    for (topic, partition), end in decided.ends.items():
+    for (topic, partition), end in epoch_cut.ends.items():
         state = border.progress.partitions[topic, partition].state
         is_settled = state is PartitionState.SETTLED
         lines.append(f"{topic}/{partition} {end}" + f" {state}" * (not is_settled))
@@ -143,9 +145,9 @@ def cut(case: Case) -> str:
         f"{name} at {position.transaction}" for name, position in border.progress.positions.items()
     ]
     lines += ["no newer transaction"] * (not border.advances)
-    lines += [f"open: {place}" for place in decided.open_transactions]
-    lines += ["a whole one waits behind"] * decided.is_overtaken
-    lines += [f"no topic of {table}" for table in sorted(decided.tables_without_topic)]
+    lines += [f"open: {place}" for place in epoch_cut.open_transactions]
+    lines += ["a whole one waits behind"] * epoch_cut.is_overtaken
+    lines += [f"no topic of {table}" for table in sorted(epoch_cut.tables_without_topic)]
     if border.doubt is not None:
         lines.append(f"doubt: {border.doubt.reason}{border.doubt.fix and '; '}{border.doubt.fix}")
     return "\n".join(lines)

@@ -145,8 +145,10 @@ def pick(case: Case) -> str:
 def hours(case: Case) -> str:
     """The hours of the day at which something is picked."""
     policy, runs = policy_of(case), runs_of(case.input)
-    picked = [hour for hour in range(24) if policy.pick(6, runs, PickTime(hour=hour)) is not None]
-    return " ".join(map(str, picked)) or "never"
+    picked_hours = [
+        hour for hour in range(24) if policy.pick(6, runs, PickTime(hour=hour)) is not None
+    ]
+    return " ".join(map(str, picked_hours)) or "never"
 
 
 def full(case: Case) -> str:
@@ -167,9 +169,9 @@ def output_level(case: Case) -> str:
         take_newest_runs(sizes_of(runs), highest, count, "") for count in range(1, len(runs) + 1)
     ]
     return "\n".join(
-        f"{count} → {sum(len(run.files) for run in runs[: picked.count])} "
-        f"into level {picked.output_level}"
-        for count, picked in enumerate(picks, 1)
+        f"{count} → {sum(len(run.files) for run in runs[: pick.count])} "
+        f"into level {pick.output_level}"
+        for count, pick in enumerate(picks, 1)
     )
 
 
@@ -327,8 +329,10 @@ class Bucket:
         else:
             outputs = tuple(self.merged(request.unit))
             future.set_result(request.change(removed_files=request.unit.files, added_files=outputs))
-        finished = self.manager.finished_compaction()
-        return f"finished: {finished is not None and finished.future is future}"
+        finished_compaction = self.manager.finished_compaction()
+        return (
+            f"finished: {finished_compaction is not None and finished_compaction.future is future}"
+        )
 
     def merged(self, unit: CompactUnit) -> Iterable[DataFileMeta]:
         self.file_count += 1
@@ -337,9 +341,9 @@ class Bucket:
         yield file_of(f"c{self.file_count} {least}-{greatest} L{unit.output_level}")
 
     def apply(self, _: Case) -> None:
-        finished = self.manager.finished_compaction()
-        assert finished is not None
-        self.manager.apply(finished.future.result())
+        finished_compaction = self.manager.finished_compaction()
+        assert finished_compaction is not None
+        self.manager.apply(finished_compaction.future.result())
 
     def forget(self, _: Case) -> None:
         self.manager.forget_begun_compaction()

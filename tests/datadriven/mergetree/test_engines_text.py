@@ -104,11 +104,11 @@ def merge(case: Case) -> str:
             continue
         batch = pa.RecordBatch.from_pylist(rows, schema=layout.schema)
         try:
-            merged = function.merge(sorted_window(batch, layout), layout).to_pylist()
+            merged_rows = function.merge(sorted_window(batch, layout), layout).to_pylist()
         except StreamAppError as error:
             shown.append(f"error: {error.problem}")
             continue
-        for row in merged:
+        for row in merged_rows:
             texts = [show(row[name]) for name in schema.fields.names]
             shown.append(
                 f"{RowKind(row[VALUE_KIND]).short} {' '.join(texts)} #{row[SEQUENCE_NUMBER]}"

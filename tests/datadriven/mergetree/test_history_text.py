@@ -46,7 +46,7 @@ LAYOUT = KeyValueLayout(SCHEMA, ("id", "valid_from"))
 class HistoryInMemory:
     """A table of one bucket, as a batch of its versions."""
 
-    untracked: frozenset[str] = frozenset()
+    untracked_names: frozenset[str] = frozenset()
     with_before: bool = False
     rows: pa.RecordBatch = field(
         default_factory=lambda: pa.RecordBatch.from_pylist([], schema=SCHEMA)
@@ -62,7 +62,7 @@ class HistoryInMemory:
             valid_from="valid_from",
             valid_to="valid_to",
             is_current="is_current",
-            untracked_columns=self.untracked,
+            untracked_columns=self.untracked_names,
         )
         return HistoryRule(columns, LAYOUT, self.with_before)
 
@@ -133,8 +133,8 @@ def test_changes_become_versions() -> None:
         nonlocal table
         match case.command:
             case "key":
-                untracked = frozenset({"seen"} if "untracked" in case.args else ())
-                table = HistoryInMemory(untracked, "input" in case.args)
+                untracked_names = frozenset({"seen"} if "untracked" in case.args else ())
+                table = HistoryInMemory(untracked_names, "input" in case.args)
                 return "ready"
             case "write":
                 return table.write(case.input_lines)

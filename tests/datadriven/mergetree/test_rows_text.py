@@ -76,16 +76,16 @@ def merge(case: Case) -> str:
     batch = batch_of(list(case.input_lines), layout)
     engine = Deduplicate(ignores_deletes="ignore-delete" in case.args)
     window = sorted_window(batch, layout)
-    merged = engine.merge(window, layout)
+    merged_batch = engine.merge(window, layout)
     # The same rows in order already must come out the same.
     in_order = batch.take(pa.array(window.order))
-    assert engine.merge(MergeWindow(in_order), layout).equals(merged)
+    assert engine.merge(MergeWindow(in_order), layout).equals(merged_batch)
     again = sorted_window(in_order, layout)
     assert again.order is not None
     assert again.is_last is not None
     assert np.array_equal(again.order, np.arange(batch.num_rows))
     assert np.array_equal(again.is_last, MergeWindow(in_order).is_last_row(layout))
-    return "\n".join(show_row(row) for row in merged.to_pylist())
+    return "\n".join(show_row(row) for row in merged_batch.to_pylist())
 
 
 def compact(case: Case) -> str:
@@ -96,9 +96,9 @@ def compact(case: Case) -> str:
     layout = a_layout(COLUMNS, "k")
     files = MemoryFiles(layout, INT_KEY, rows_per_file=int(case.args.get("rows-per-file", 1000)))
     output = int(case.args["output"])
-    stored = store_files(case, layout, files)
-    runs = Levels(stored, num_levels=6, key_of=files.key_of).level_sorted_runs()
-    metas = [file for file in stored if file.level <= output]
+    stored_files = store_files(case, layout, files)
+    runs = Levels(stored_files, num_levels=6, key_of=files.key_of).level_sorted_runs()
+    metas = [file for file in stored_files if file.level <= output]
     unit = CompactUnit(output, tuple(metas), "")
     input_names = set(files.stored_batches)
     bound = int(case.args.get("expire-before", 0))
@@ -146,9 +146,12 @@ def telling(
             before = FullCompactionChangelog(request.max_level)
         case _:
             return merging
-    ignored = frozenset(case.args.get("ignored", "").split(","))
+    ignored_names = frozenset(case.args.get("ignored", "").split(","))
     return ChangelogRewriter(
-        merging, before, records_unchanged="changed-only" not in case.args, ignored_columns=ignored
+        merging,
+        before,
+        records_unchanged="changed-only" not in case.args,
+        ignored_columns=ignored_names,
     )
 
 
@@ -163,22 +166,26 @@ def store_files(case: Case, layout: KeyValueLayout, files: MemoryFiles) -> list[
     for header, *rows in blocks:
         name, level, size = header.split()
         meta = files.store(name, batch_of(rows, layout), int(level[1:]), FileSource.APPEND)
-        changed = {"file_size": int(size.removeprefix("size="))}
+        changed_fields = {"file_size": int(size.removeprefix("size="))}
         metas.append(
-            DataFileMeta(**{field: getattr(meta, field) for field in meta.__slots__} | changed)
+            DataFileMeta(
+                **{field: getattr(meta, field) for field in meta.__slots__} | changed_fields
+            )
         )
     return metas
 
 
 def show_result(result: BucketChange, files: MemoryFiles) -> str:
     after = {file.file_name: file for file in result.added_files}
-    upgraded = [file for file in result.removed_files if file.file_name in after]
-    replaced = [file.file_name for file in result.removed_files if file.file_name not in after]
+    upgraded_files = [file for file in result.removed_files if file.file_name in after]
+    replaced_names = [
+        file.file_name for file in result.removed_files if file.file_name not in after
+    ]
     lines = [
         f"{file.file_name}: level {file.level} → {after[file.file_name].level}, not rewritten"
-        for file in upgraded
+        for file in upgraded_files
     ]
-    lines += [f"replaced: {' '.join(replaced)}"] if replaced else []
+    lines += [f"replaced: {' '.join(replaced_names)}"] if replaced_names else []
     for file in result.written_files:
         lines.append(f"{file.file_name} L{file.level}, {file.delete_row_count} deletes")
         lines += [f"  {show_row(row)}" for row in files.rows_of([file])]

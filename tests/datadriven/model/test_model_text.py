@@ -28,16 +28,16 @@ def types(case: Case) -> str:
 
 def _meaning(text: str) -> str:
     try:
-        parsed = parse_data_type(text)
+        parsed_type = parse_data_type(text)
     except UsageError:
         return "no type"
-    plain = DataType(root=parsed.root)
+    plain = DataType(root=parsed_type.root)
     parts = [
-        f"{field.name}={getattr(parsed, field.name)}"
+        f"{field.name}={getattr(parsed_type, field.name)}"
         for field in fields(DataType)
-        if getattr(parsed, field.name) != getattr(plain, field.name)
+        if getattr(parsed_type, field.name) != getattr(plain, field.name)
     ]
-    return " ".join([str(parsed), f"({parsed.root.name}", *parts]) + ")"
+    return " ".join([str(parsed_type), f"({parsed_type.root.name}", *parts]) + ")"
 
 
 def columns(case: Case) -> str:

@@ -263,10 +263,10 @@ def test_planning_looks_at_so_many_files_at_a_time(tmp_path: Path) -> None:
     assert [len(members) for plan in plans for _, members in plan.tasks] == [4, 4]
     assert planner.plan().tasks == ()
     writer.write(rows(10))
-    [(_, joined)] = planner.plan().tasks
-    assert len(joined) == 3
+    [(_, joined_files)] = planner.plan().tasks
+    assert len(joined_files) == 3
     # A restarted writer sees all files.
-    names = {file.file_name for file in joined}
+    names = {file.file_name for file in joined_files}
     assert len(planner.plan(starts_anew=True, excluded_names=names).tasks) == 1
 
 
@@ -291,8 +291,8 @@ def test_the_planner_leaves_out_files_that_another_writer_deletes(tmp_path: Path
 
 
 def replace_options(table: FileStoreTable, options: dict[str, str]) -> FileStoreTable:
-    merged = {**table.schema.options, **options}
-    return replace(table, schema=replace(table.schema, options=merged))
+    merged_options = {**table.schema.options, **options}
+    return replace(table, schema=replace(table.schema, options=merged_options))
 
 
 def test_a_plan_whose_snapshot_has_expired_is_made_anew(
@@ -320,17 +320,17 @@ def test_one_compaction_can_be_listed_and_run_alone(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     table = a_table(tmp_path, "dt", write_only="true", **options)
-    planned = table_kind_of(table.schema).plan_compactions
-    assert planned(table, None) == []
+    plan = table_kind_of(table.schema).plan_compactions
+    assert plan(table, None) == []
     writer = TableWriter(table)
     for epoch in range(6):
         writer.write([*rows(epoch, dt="a"), *rows(epoch, dt="b")])
     latest = table.snapshots.latest()
     buckets = 2 if options == BUCKETED else 1
-    units = planned(table, latest)
+    units = plan(table, latest)
     assert len(units) == 2 * buckets
     partition = units[0].partition
-    requests = planned(table, latest, [BucketId(partition, 0)], is_full=True)
+    requests = plan(table, latest, [BucketId(partition, 0)], is_full=True)
     assert [request.partition for request in requests] == [partition] * buckets
     result = compact_bucket(table, requests[0])
     assert result.removed_files == requests[0].unit.files
@@ -381,11 +381,11 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     buckets = PartitionFilter(partitions=({"dt": "a"},)).buckets(table, latest)
     compactor.state.follow_and_load(buckets)
     compactor.coordinator.restrict({partition for partition, _ in buckets})
-    planned = due_compactions(job, latest, buckets, is_full=True)
-    assert {plan.partition for plan in planned} == {"dt=a"}
+    units = due_compactions(job, latest, buckets, is_full=True)
+    assert {plan.partition for plan in units} == {"dt=a"}
     assert compactor.compact_fully(buckets) != []
     reports = compactor.published_compactions.take_reports()
-    assert [report.files_in for report in reports] == [plan.files for plan in planned]
+    assert [report.files_in for report in reports] == [plan.files for plan in units]
     assert {report.partition for report in reports} == {"dt=a"}
     assert len(files(table)) == len(before) - sum(
         report.files_in - report.files_out for report in reports

@@ -94,8 +94,8 @@ def test_columns_that_cannot_be_compared_are_named(
 ) -> None:
     table = a_table(tmp_path / "a", "k INT NOT NULL, v STRING, w INT, n INT")
     other_table = a_table(tmp_path / "b", "k BIGINT NOT NULL, v STRING, w STRING, x INT")
-    for compared in (table, other_table):
-        compared.commit(("+I", {"k": 1, "v": "a"}))
+    for compared_table in (table, other_table):
+        compared_table.commit(("+I", {"k": 1, "v": "a"}))
     without = "w (INT and STRING), n (not there), x (only there)"
     assert main(["check", table.path, "--source", other_table.path, "--record"]) == 3
     assert f"columns were left out: {without}" in capsys.readouterr().out
@@ -111,8 +111,10 @@ def test_a_snapshot_has_the_checksum_of_rows_with_arrays(
     columns = "k INT NOT NULL, v STRING, a ARRAY<STRING>"
     options = {"stream-app.row-checksum": "true", "changelog-producer": "input"}
     table, other_table = (a_table(tmp_path / name, columns, **options) for name in "ab")
-    for compared in (table, other_table):
-        compared.commit(("+I", {"k": 1, "v": "a", "a": ["x", None]}), ("+I", {"k": 2, "v": "a"}))
+    for compared_table in (table, other_table):
+        compared_table.commit(
+            ("+I", {"k": 1, "v": "a", "a": ["x", None]}), ("+I", {"k": 2, "v": "a"})
+        )
     assert check(capsys, table, other_table.path)[0] == 0
     assert main(["check", table.path]) == 0, "the recorded checksum is that of the rows"
     table.commit(("+U", {"k": 2, "v": "a", "a": []}))
@@ -151,8 +153,8 @@ def test_a_recorded_comparison_stays_visible_in_later_snapshots(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table, other_table = a_table(tmp_path / "a"), a_table(tmp_path / "b")
-    for compared in (table, other_table):
-        compared.commit(*rows(4))
+    for compared_table in (table, other_table):
+        compared_table.commit(*rows(4))
     words = ["check", table.path, "--source", other_table.path, "--record"]
     assert main(words) == 0
     table.commit(("+I", {"k": 4, "v": "a"}))
@@ -200,9 +202,13 @@ def test_changes_under_way_are_waited_for_and_new_ones_not_judged() -> None:
     outcome = compare_sums(table, source, wait_s=9, clock=StandingClock())
     assert (outcome.missing_keys, outcome.moving_key_count) == ((b"c",), 1)
     assert not outcome.is_equal
-    arrived = Side([{}, {b"a": 1, b"c": 1}])
-    moved = compare_sums(arrived, Side(source.states), wait_s=9, clock=StandingClock())
-    assert (moved.missing_keys, moved.moving_key_count, moved.is_equal) == ((), 1, False)
+    arrived_side = Side([{}, {b"a": 1, b"c": 1}])
+    moved_outcome = compare_sums(arrived_side, Side(source.states), wait_s=9, clock=StandingClock())
+    assert (moved_outcome.missing_keys, moved_outcome.moving_key_count, moved_outcome.is_equal) == (
+        (),
+        1,
+        False,
+    )
     at_once = compare_sums(table, source, wait_s=0, clock=StandingClock())
     assert outcome.total != NO_ROWS
     assert at_once.total == outcome.total

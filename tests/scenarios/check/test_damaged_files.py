@@ -121,14 +121,14 @@ NEEDED: dict[Callable[[FileStoreTable], Path], str] = {
 }
 
 
-@pytest.mark.parametrize("damaged", NEEDED, ids=lambda damaged: damaged.__name__)
+@pytest.mark.parametrize("damage", NEEDED, ids=lambda damage: damage.__name__)
 def test_check_names_the_versions_that_need_a_damaged_file(
-    table: FileStoreTable, damaged: Callable[[FileStoreTable], Path]
+    table: FileStoreTable, damage: Callable[[FileStoreTable], Path]
 ) -> None:
-    path = damaged(table)
+    path = damage(table)
     path.write_bytes(path.read_bytes()[:-9])
     finding = next(finding for finding in findings_of(table) if finding.where == str(path))
-    assert finding.needed_by == NEEDED[damaged]
+    assert finding.needed_by == NEEDED[damage]
     if finding.needed_by != "snapshot 7":
         assert finding.fix.endswith("stream-app expire-snapshots, delete-tag")
         return
@@ -197,6 +197,6 @@ def test_a_summary_names_what_is_damaged_and_a_version_without_damage(
     data_of_first(table).unlink()
     data_of_last(table).unlink()
     assert main(["check", table.location, "--quick"]) == 1
-    damaged, fix = capsys.readouterr().out.splitlines()[-3:-1]
-    assert damaged == "damaged: snapshots 1 to 2, 7, tag 'first'"
+    damage_line, fix = capsys.readouterr().out.splitlines()[-3:-1]
+    assert damage_line == "damaged: snapshots 1 to 2, 7, tag 'first'"
     assert rollback_of(fix) == ["rollback-to", table.location, "--snapshot", "6"]

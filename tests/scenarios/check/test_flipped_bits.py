@@ -77,13 +77,13 @@ def a_row(key: int, epoch: int) -> dict[str, Any]:
 
 def answers(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """All ways to ask the table."""
-    opened = stream_app.open_table(str(path))
+    opened_table = stream_app.open_table(str(path))
 
     def rows(**query: Any) -> list[str]:
-        return sorted(map(repr, opened.read(threads=1, **query).read_all().to_pylist()))
+        return sorted(map(repr, opened_table.read(threads=1, **query).read_all().to_pylist()))
 
     def changes() -> list[str]:
-        read = opened.changelog(start="from-snapshot", snapshot=1, end=5)
+        read = opened_table.changelog(start="from-snapshot", snapshot=1, end=5)
         return sorted(repr(row) for batch in read for row in batch.rows.to_pylist())
 
     yield "rows", rows
@@ -91,7 +91,7 @@ def answers(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "rows by value", lambda: rows(where="n > 60", columns=["n"])
     yield "rows of an older version", lambda: rows(snapshot=2)
     yield "changes", changes
-    yield "splits", lambda: sorted(map(repr, opened.splits()))
+    yield "splits", lambda: sorted(map(repr, opened_table.splits()))
 
 
 def answers_of(path: Path, name: str) -> Answer:
@@ -120,9 +120,9 @@ def _judge(error: StreamAppError, name: str) -> None:
 @contextmanager
 def flipped(file: Path, bit: int) -> Iterator[None]:
     whole = file.read_bytes()
-    changed = bytearray(whole)
-    changed[bit // 8] ^= 1 << (bit % 8)
-    file.write_bytes(changed)
+    changed_bytes = bytearray(whole)
+    changed_bytes[bit // 8] ^= 1 << (bit % 8)
+    file.write_bytes(changed_bytes)
     try:
         yield
     finally:

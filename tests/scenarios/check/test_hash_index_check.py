@@ -51,9 +51,9 @@ def test_a_hash_in_two_buckets(tmp_path: Path) -> None:
     first, second = (path_of(table, entry) for entry in files_of(table))
     hashes = np.frombuffer(first.read_bytes(), ">i4")
     second.write_bytes(first.read_bytes()[:4] + second.read_bytes()[4:])
-    [repeated, lacking] = findings_of(table)
-    assert repeated.kind is lacking.kind is FindingKind.HASH_INDEX
-    assert repeated.problem == (
+    [repeated_finding, lacking] = findings_of(table)
+    assert repeated_finding.kind is lacking.kind is FindingKind.HASH_INDEX
+    assert repeated_finding.problem == (
         f"the index has 1 hashes of keys twice, such as {hashes[0]} of bucket 0 and 1"
     )
     assert lacking.problem == "1 rows have keys that the bucket's index lacks"

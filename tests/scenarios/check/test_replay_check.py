@@ -43,8 +43,8 @@ KEEPS_CHANGELOGS = {"changelog_producer": "input", "changelog__num_retained__max
 
 
 def rows(epoch: int, count: int = 12) -> list[Change]:
-    deleted = ("-D", {"k": epoch % count, "v": f"{epoch - 1}"})
-    return [*(("+I", {"k": k, "v": f"{epoch}"}) for k in range(count)), deleted]
+    delete = ("-D", {"k": epoch % count, "v": f"{epoch - 1}"})
+    return [*(("+I", {"k": k, "v": f"{epoch}"}) for k in range(count)), delete]
 
 
 def a_table(folder: Path, **options: Any) -> SmallTable:
@@ -82,9 +82,9 @@ def rewrite_compacted(table: FileStoreTable, change: Callable[[pa.Table], pa.Tab
     assert damage.latest.commit_kind is CommitKind.COMPACT
 
     def rewritten(entry: ManifestEntry) -> ManifestEntry:
-        changed = damage.rewritten(entry, change)
+        changed_entry = damage.rewritten(entry, change)
         rows = pq.read_metadata(damage.file_of(entry)).num_rows
-        return replace(changed, file=replace(changed.file, row_count=rows))
+        return replace(changed_entry, file=replace(changed_entry.file, row_count=rows))
 
     damage.delta(
         lambda entries: [
@@ -126,7 +126,7 @@ def test_postponed_rows_are_replayed_from_their_move_on(tmp_path: Path, producer
         writer.commit.compact_fully()
     latest_id = table.snapshots.latest_id()
     assert sound_report(table).replayed_changes == [f"snapshots 1 to {latest_id}"]
-    rewrite_compacted(table, lambda changed: set_value(changed, "v", "0", row=5))
+    rewrite_compacted(table, lambda changed_rows: set_value(changed_rows, "v", "0", row=5))
     (finding,) = of_replay(table)
     assert "1 have other values there" in finding.problem
 
@@ -146,7 +146,7 @@ def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("keep", "tag", "keeps_changelogs", "replayed"),
+    ("keep", "tag", "keeps_changelogs", "replayed_ids"),
     [
         (3, None, False, "snapshots 6 to 7, on top of the rows of snapshot 5"),
         (3, None, True, "snapshots 1 to 7"),
@@ -157,7 +157,12 @@ def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) ->
 )
 @pytest.mark.parametrize("producer", ["input", "none"])
 def test_changes_are_replayed_from_the_earliest_version_that_allows_it(
-    tmp_path: Path, producer: str, keep: int, tag: int | None, keeps_changelogs: bool, replayed: str
+    tmp_path: Path,
+    producer: str,
+    keep: int,
+    tag: int | None,
+    keeps_changelogs: bool,
+    replayed_ids: str,
 ) -> None:
     options = {"changelog__num_retained__max": 50} if keeps_changelogs else {}
     table = a_table(tmp_path, changelog_producer=producer, **options).table
@@ -165,7 +170,7 @@ def test_changes_are_replayed_from_the_earliest_version_that_allows_it(
         give_tag(table, "t", tag)
     expire(table, keep)
     report = sound_report(table)
-    assert (report.replayed_changes, report.unchecked_parts) == ([replayed], [])
+    assert (report.replayed_changes, report.unchecked_parts) == ([replayed_ids], [])
     rewrite_compacted(table, lambda rows: set_value(rows, "v", "2", row=5))
     assert len(of_replay(table)) == 1
 
@@ -231,8 +236,8 @@ def test_a_replay_begins_where_the_producer_was_changed(
     for epoch in range(10, 13):
         writer.commit(*rows(epoch))
     writer.compact()
-    changed = open_file_store_table(table.location)
-    report = sound_report(changed)
+    changed_table = open_file_store_table(table.location)
+    report = sound_report(changed_table)
     assert [text.split(" to ")[0] for text in report.replayed_changes] == ["snapshots 8"]
 
 

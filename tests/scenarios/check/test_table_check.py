@@ -243,9 +243,9 @@ def live_twice(damage: Damage) -> None:
 
 def wrong_bucket(damage: Damage) -> None:
     def move(entry: ManifestEntry) -> ManifestEntry:
-        moved = replace(entry, bucket=1 - entry.bucket)
-        shutil.copy(damage.file_of(entry), damage.file_of(moved))
-        return moved
+        moved_entry = replace(entry, bucket=1 - entry.bucket)
+        shutil.copy(damage.file_of(entry), damage.file_of(moved_entry))
+        return moved_entry
 
     change_first_add(damage, move)
 
@@ -346,7 +346,7 @@ def test_damage_is_found_in_the_rows(shop: Damage, damage: Callable[[Damage], No
 
 
 def test_every_kind_of_finding_of_a_table_is_tested() -> None:
-    tested = set().union(*QUICK.values(), *DEEP.values())
+    tested_kinds = set().union(*QUICK.values(), *DEEP.values())
     # test_row_checksum.py, test_double_keys.py, test_hash_index_check.py, test_iceberg_sql.py and
     # test_waiting_rows.py
     of_other_tables = {
@@ -357,7 +357,7 @@ def test_every_kind_of_finding_of_a_table_is_tested() -> None:
         FindingKind.WAITING_ROWS,
     }
     of_a_source = {FindingKind.SOURCE, FindingKind.NOT_COMPARED}
-    assert tested == set(FindingKind) - of_a_source - of_other_tables
+    assert tested_kinds == set(FindingKind) - of_a_source - of_other_tables
 
 
 def test_a_tag_whose_snapshot_has_expired_is_looked_at(shop: Damage) -> None:
@@ -366,8 +366,8 @@ def test_a_tag_whose_snapshot_has_expired_is_looked_at(shop: Damage) -> None:
     shop.path("snapshot/snapshot-1").rename(tag)
     shop.path("snapshot/EARLIEST").write_text("2")
     assert findings_of(shop.table) == []
-    tagged = shop.table.tags.tags()[0].snapshot
-    shop.file_of(FileStoreScan(shop.table).delta(tagged)[0]).unlink()
+    tagged_snapshot = shop.table.tags.tags()[0].snapshot
+    shop.file_of(FileStoreScan(shop.table).delta(tagged_snapshot)[0]).unlink()
     assert kinds_in(shop.table, quick=True) == {FindingKind.FILE_MISSING}
 
 

@@ -235,12 +235,12 @@ def test_columns_and_harmless_options_may_change_under_way(tmp_path: Path) -> No
     writer = TableWriter(table, CompactLater, user="us")
     writer.write(rows("mon"))
     options = {**table.schema.options, "snapshot.num-retained.max": "99"}
-    added = DataField(field_id=9, name="c", data_type=parse_data_type("STRING"))
+    added_field = DataField(field_id=9, name="c", data_type=parse_data_type("STRING"))
     schema = replace(
         table.schema,
         schema_id=1,
         options=options,
-        fields=RowType((*table.schema.fields, added)),
+        fields=RowType((*table.schema.fields, added_field)),
     )
     assert table.schemas.create(schema)
     writer.write(rows("mon", value="b"))

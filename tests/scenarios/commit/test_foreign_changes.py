@@ -194,8 +194,8 @@ def test_a_column_that_others_add_is_not_compacted_away(tmp_path: Path) -> None:
     assert table.schemas.create(replace(table.schema, schema_id=1, options=options))
     TableWriter(open_file_store_table(table.location), user="other").write([row(0, "b")])
     writer.write([row(0, "c")])
-    added = DataField(field_id=9, name="c", data_type=parse_data_type("STRING"))
-    fields = RowType((*table.schema.fields, added))
+    added_field = DataField(field_id=9, name="c", data_type=parse_data_type("STRING"))
+    fields = RowType((*table.schema.fields, added_field))
     assert table.schemas.create(replace(table.schema, schema_id=2, fields=fields))
     wider = TableWriter(open_file_store_table(table.location), user="third")
     wider.write([("+U", {"k": 0, "v": "d", "c": "new"})])
@@ -212,8 +212,8 @@ def test_a_partition_with_another_number_of_buckets_is_written_by_it(tmp_path: P
     table = small_table(path, columns, ("dt", "k"), ("dt",), bucket=2).table
     old, new = {"dt": "old", "k": 1, "v": "a"}, {"dt": "new", "k": 1, "v": "b"}
     TableWriter(table).write([("+I", old)])
-    altered = replace(table.schema, schema_id=1, options={"bucket": "3"})
-    assert table.schemas.create(altered)
+    altered_schema = replace(table.schema, schema_id=1, options={"bucket": "3"})
+    assert table.schemas.create(altered_schema)
     writer = TableWriter(open_file_store_table(str(path)), user="later")
     writer.write([("+U", {**old, "v": "c"}), ("+I", new)])
     assert by_content(read_rows(writer.table)) == by_content([{**old, "v": "c"}, new])

@@ -98,7 +98,7 @@ def test_a_late_commit_loses_nothing_though_others_commit_and_expire(
 ) -> None:
     story = a_table(is_append=is_append, epochs=epochs)
     work = write_epoch(epochs, row(50, "late"))
-    stopped = 0
+    stopped_count = 0
     for stop in filter(strides.has, stops_of(story, work)):
         table = copy_of(story)
         actor = Actor(table, work)
@@ -107,14 +107,14 @@ def test_a_late_commit_loses_nothing_though_others_commit_and_expire(
         actor.finish()
         assert actor.error is None or isinstance(actor.error, CheckpointError), actor.error
         assert findings_of(table) == []
-        stopped += actor.error is not None
+        stopped_count += actor.error is not None
         is_there = [] if actor.error else [50]
         assert keys_of(table) == [*range(epochs), *is_there, 100, 101, 102, 103]
         # The stopped committer is started again.
         write_epoch(epochs, row(50, "late"))(table)
         assert keys_of(table) == [*range(epochs), 50, 100, 101, 102, 103]
     # Nearly everywhere it finds out in time and continues without a restart.
-    assert stopped <= 2
+    assert stopped_count <= 2
 
 
 @pytest.mark.parametrize("is_append", [False, True])

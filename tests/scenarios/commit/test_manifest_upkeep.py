@@ -86,15 +86,15 @@ def test_a_full_merge_leaves_large_manifests_alone_that_lose_nothing(tmp_path: P
         io,
         table.clock,
     )
-    merged = ManifestMerger(eager).merge(metas)
-    after = entries_of(table, merged)
+    merged_manifests = ManifestMerger(eager).merge(metas)
+    after = entries_of(table, merged_manifests)
     assert {entry.identity for entry in after} == {entry.identity for entry in before}
     assert len(after) == len(before), "nothing that is gone is left, no DELETE either"
-    assert sum(meta.num_deleted_files for meta in merged) == 0
-    untouched = [meta for meta in metas if meta in merged]
-    assert untouched, "a large manifest of which nothing is gone"
-    assert all(meta.file_size >= 40_960 for meta in untouched)
-    new = [meta for meta in merged if meta not in metas]
+    assert sum(meta.num_deleted_files for meta in merged_manifests) == 0
+    untouched_manifests = [meta for meta in metas if meta in merged_manifests]
+    assert untouched_manifests, "a large manifest of which nothing is gone"
+    assert all(meta.file_size >= 40_960 for meta in untouched_manifests)
+    new = [meta for meta in merged_manifests if meta not in metas]
     assert all(40_960 <= meta.file_size < 80_000 for meta in new[:-1])
 
 

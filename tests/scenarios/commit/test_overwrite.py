@@ -77,8 +77,8 @@ def test_dropped_partitions_are_gone_and_the_others_stay(tmp_path: Path) -> None
         writer.write(days("mon", "tue", "wed", value=value))
     before = table.snapshots.latest()
     assert before is not None
-    dropped = [partition(table, "mon"), partition(table, "wed"), partition(table, "sun")]
-    snapshot = committer(table).drop_partitions(dropped, BATCH_COMMIT_IDENTIFIER)
+    dropped_partitions = [partition(table, "mon"), partition(table, "wed"), partition(table, "sun")]
+    snapshot = committer(table).drop_partitions(dropped_partitions, BATCH_COMMIT_IDENTIFIER)
     assert snapshot == table.snapshots.latest()
     assert (snapshot.commit_user, snapshot.commit_kind) == ("batch", CommitKind.OVERWRITE)
     assert snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
@@ -87,7 +87,7 @@ def test_dropped_partitions_are_gone_and_the_others_stay(tmp_path: Path) -> None
     assert by_content(read_rows(table)) == rows(days("tue", value="b"))
     delta = FileStoreScan(table).delta(snapshot)
     assert {entry.kind for entry in delta} == {FileKind.DELETE}
-    assert {entry.partition for entry in delta} == set(dropped[:2])
+    assert {entry.partition for entry in delta} == set(dropped_partitions[:2])
     check_chain(table)
 
 
@@ -232,9 +232,9 @@ def test_index_files_go_with_their_partition(tmp_path: Path, seed: int) -> None:
     writer = TableWriter(table)
     writer.write([("+I", {"dt": day, "k": k}) for day in ("mon", "tue") for k in range(5)])
     rng = random.Random(seed)
-    deleted: set[int] = set()
+    deleted_rows: set[int] = set()
     while len({entry.partition for entry in _index(table)}) < 2:
-        deleted |= delete_some(table, rng)
+        deleted_rows |= delete_some(table, rng)
     before = _index(table)
     snapshot = committer(table).drop_partitions([partition(table, "mon")], BATCH_COMMIT_IDENTIFIER)
     remaining = [entry for entry in before if entry.partition == partition(table, "tue")]

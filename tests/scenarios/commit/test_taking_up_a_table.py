@@ -53,14 +53,14 @@ def test_a_newer_snapshot_is_read_instead() -> None:
     start, end = operations_of(copy_of(table), open_commit), operations_of(copy_of(table), take_up)
     assert end > start + 5
     for stop in range(start, end):
-        copied = copy_of(table)
-        compactor = Actor(copied, take_up)
+        copied_table = copy_of(table)
+        compactor = Actor(copied_table, take_up)
         compactor.run_to(stop)
-        beside = TableWriter(copied, user="other")
+        beside = TableWriter(copied_table, user="other")
         beside.write(changes.epoch(4))
-        expiry = ExpireSnapshots(copied)
-        expiry.execute(expiry.plan(expire_config(copied.options, num_max=1, num_min=1)))
-        assert copied.snapshots.ids() == [4]
+        expiry = ExpireSnapshots(copied_table)
+        expiry.execute(expiry.plan(expire_config(copied_table.options, num_max=1, num_min=1)))
+        assert copied_table.snapshots.ids() == [4]
         compactor.finish()
         assert compactor.error is None, (stop, compactor.error)
         assert {bucket for _, bucket in compactor.result} == {0}
@@ -72,23 +72,23 @@ def test_a_commit_is_made_on_top_of_the_newer_one() -> None:
     for epoch in range(3):
         TableWriter(table, user=f"before {epoch}").write([("+I", {"k": epoch, "v": "before"})])
 
-    def write(copied: FileStoreTable) -> None:
-        TableWriter(copied, user="slow").write([("+I", {"k": 100, "v": "slow"})])
+    def write(copied_table: FileStoreTable) -> None:
+        TableWriter(copied_table, user="slow").write([("+I", {"k": 100, "v": "slow"})])
 
     at_snapshots = set()
     for stop in range(
         operations_of(copy_of(table), open_commit), operations_of(copy_of(table), write)
     ):
-        copied = copy_of(table)
-        slow = Actor(copied, write)
+        fresh_copy = copy_of(table)
+        slow = Actor(fresh_copy, write)
         slow.run_to(stop)
-        TableWriter(copied, user="other").write([("+I", {"k": 200, "v": "other"})])
-        expiry = ExpireSnapshots(copied)
-        expiry.execute(expiry.plan(expire_config(copied.options, num_max=1, num_min=1)))
+        TableWriter(fresh_copy, user="other").write([("+I", {"k": 200, "v": "other"})])
+        expiry = ExpireSnapshots(fresh_copy)
+        expiry.execute(expiry.plan(expire_config(fresh_copy.options, num_max=1, num_min=1)))
         slow.finish()
         assert slow.error is None, (stop, slow.error)
-        assert sorted(row["k"] for row in read_rows(copied)) == [0, 1, 2, 100, 200]
-        latest = copied.snapshots.latest()
+        assert sorted(row["k"] for row in read_rows(fresh_copy)) == [0, 1, 2, 100, 200]
+        latest = fresh_copy.snapshots.latest()
         assert latest is not None
         at_snapshots.add((latest.snapshot_id, latest.commit_user))
     assert at_snapshots == {(5, "slow"), (5, "other")}

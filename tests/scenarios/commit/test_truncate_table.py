@@ -39,7 +39,7 @@ def test_an_index_without_rows_goes_too(tmp_path: Path) -> None:
     assert latest is not None
     assert not FileStoreScan(table).live(latest)
     assert table.manifests.read_index_manifest(latest.index_manifest)
-    truncated = truncate_table(table, "job")
-    assert truncated is not None
-    assert not table.manifests.read_index_manifest(truncated.index_manifest)
+    truncation = truncate_table(table, "job")
+    assert truncation is not None
+    assert not table.manifests.read_index_manifest(truncation.index_manifest)
     assert truncate_table(table, "job") is None

@@ -58,7 +58,7 @@ def buckets_of(table: FileStoreTable) -> dict[tuple[bytes, int], list[int]]:
 
 def buckets_of_keys(job: CrossPartitionJob) -> dict[int, tuple[str, int]]:
     """The partition and bucket of each key, by the index."""
-    table, placed = job.table, dict[int, tuple[str, int]]()
+    table, bucket_of_key = job.table, dict[int, tuple[str, int]]()
     rule, latest = index_rule(table.schema), table.snapshots.latest_id()
     assert rule is not None
     assert latest is not None
@@ -70,8 +70,8 @@ def buckets_of_keys(job: CrossPartitionJob) -> dict[int, tuple[str, int]]:
             for key, code in zip(ids, codes.tolist(), strict=True):
                 if code >= 0:
                     partition, bucket = index.coded_buckets.ids[code]
-                    placed[key] = str(deserialize_row(partition, types)[0]), bucket
-    return placed
+                    bucket_of_key[key] = str(deserialize_row(partition, types)[0]), bucket
+    return bucket_of_key
 
 
 def test_buckets_as_keys_come(tmp_path: Path) -> None:

@@ -137,10 +137,12 @@ def test_few_new_keys_read_few_row_groups(tmp_path: Path, options: dict[str, Any
     [big] = [entry.file for entry in files_now if entry.file.level > 0]
     for epoch, key in enumerate((1234, 1235, 3999, 0), 1):
         files = CountingFileIO()
-        watched = replace(table, file_io=files)
-        commit = StreamTableCommit(watched, "job", CompactHere(watched), last_identifier=epoch - 1)
+        watched_table = replace(table, file_io=files)
+        commit = StreamTableCommit(
+            watched_table, "job", CompactHere(watched_table), last_identifier=epoch - 1
+        )
         change: Change = ("+U", {"k": key, "v": "new"})
-        commit.commit_epoch(epoch, write_changes(watched, [change], commit.follow_and_wait()))
+        commit.commit_epoch(epoch, write_changes(watched_table, [change], commit.follow_and_wait()))
         assert 0 < files.read[big.file_name] < big.file_size // 2
         first[key] = change
         assert by_content(read_rows(table)) == by_content(row for _, row in first)

@@ -208,9 +208,9 @@ def test_back_pressure_is_measured(tmp_path: Path) -> None:
     for epoch in range(4):
         writer.write(rows(epoch))
     assert writer.commit.compaction_metrics().waited_s == 0
-    committed = writer.write(rows(4))
-    assert committed is not None
-    assert CommitKind.COMPACT in {snapshot.commit_kind for snapshot in committed.snapshots}
+    outcome = writer.write(rows(4))
+    assert outcome is not None
+    assert CommitKind.COMPACT in {snapshot.commit_kind for snapshot in outcome.snapshots}
     assert isinstance(writer.table.clock, SteppingClock)
     # Each look at that clock takes a second too.
     assert 7 <= writer.commit.compaction_metrics().waited_s <= 20

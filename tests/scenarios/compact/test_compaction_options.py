@@ -38,11 +38,11 @@ def test_wait_compaction_leaves_nothing_to_do(tmp_path: Path) -> None:
     options = {"num_sorted_run__compaction_trigger": 2, "prepare_commit__wait_compaction": "true"}
     writer = TableWriter(a_table(tmp_path, **options), CompactInThreads)
     for epoch in range(5):
-        committed = writer.write(rows(epoch))
-        assert committed is not None
-        kinds = [snapshot.commit_kind for snapshot in committed.snapshots]
+        outcome = writer.write(rows(epoch))
+        assert outcome is not None
+        kinds = [snapshot.commit_kind for snapshot in outcome.snapshots]
         assert kinds == [CommitKind.APPEND] + [CommitKind.COMPACT] * (epoch > 0)
-        assert {snapshot.commit_identifier for snapshot in committed.snapshots} == {epoch}
+        assert {snapshot.commit_identifier for snapshot in outcome.snapshots} == {epoch}
         assert writer.commit.coordinator.metrics().unfinished_count == 0
         assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {1}
 
@@ -65,7 +65,7 @@ def test_off_peak_hours_follow_the_clock(tmp_path: Path) -> None:
         "num_sorted_run__compaction_trigger": 4,
         "compaction__max_size_amplification_percent": 100_000,
     }
-    picked = {}
+    picks = {}
     for hour in (12, 23):
         table = a_table(tmp_path / str(hour), **options)
         now = datetime(2026, 1, 5, hour, 30).astimezone()
@@ -74,8 +74,8 @@ def test_off_peak_hours_follow_the_clock(tmp_path: Path) -> None:
         for count in (4_000, 900, 150, 1):
             changes: list[Change] = [("+I", {"k": k, "v": str(k * 7919)}) for k in range(count)]
             writer.write(changes)
-        picked[hour] = writer.commit.coordinator.metrics().unfinished_count
-    assert picked == {12: 0, 23: 1}
+        picks[hour] = writer.commit.coordinator.metrics().unfinished_count
+    assert picks == {12: 0, 23: 1}
 
 
 def test_full_compaction_is_paced_by_the_epochs(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_full_compaction_is_paced_by_the_epochs(tmp_path: Path) -> None:
         if epoch == 5:
             writer.restart()
         changes = rows(epoch) if epoch < 5 else rows(epoch)[:1]
-        committed = writer.write(changes)
-        assert committed is not None
+        outcome = writer.write(changes)
+        assert outcome is not None
         scan = FileStoreScan(writer.table).live(writer.table.snapshots.latest())
         shapes.append(sorted((entry.bucket, entry.file.level) for entry in scan))
-        assert {report.reason for report in committed.compactions} <= {"full compaction"}
+        assert {report.reason for report in outcome.compactions} <= {"full compaction"}
     top = [(0, 9), (1, 9)]
     assert [len(shape) for shape in shapes] == [2, 4, 2, 4, 6, 2]
     assert shapes[2] == shapes[5] == top
@@ -105,9 +105,9 @@ def test_full_compaction_rewrites_each_bucket_once(tmp_path: Path) -> None:
     }
     writer = TableWriter(a_table(tmp_path, bucket=2, **options), CompactInThreads)
     for epoch in range(4):
-        committed = writer.write(rows(epoch))
-        assert committed is not None
-        assert len(committed.compactions) == 2 * (epoch % 2)
+        outcome = writer.write(rows(epoch))
+        assert outcome is not None
+        assert len(outcome.compactions) == 2 * (epoch % 2)
     assert_table_is(writer)
 
 
@@ -127,10 +127,10 @@ def test_the_interval_between_full_compactions_goes_on_over_restarts(tmp_path: P
     for minute in range(0, 36, 4):
         clock.millis = 1_700_000_000_000 + minute * 60_000
         writer.restart()
-        committed = writer.write(rows(minute))
-        assert committed is not None
+        outcome = writer.write(rows(minute))
+        assert outcome is not None
         writer.commit.compact_due()
-        reports = (*committed.compactions, *writer.commit.published_compactions.take_reports())
+        reports = (*outcome.compactions, *writer.commit.published_compactions.take_reports())
         reasons.append([report.reason for report in reports])
     begun = [4 * number for number, of_epoch in enumerate(reasons) if of_epoch]
     # Two runs are there in minute 4 for the first time; then every 10 minutes, as epochs come.
@@ -188,18 +188,18 @@ def test_the_snapshot_of_a_compaction_has_its_reason(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=3), CompactInCaller)
     reports: list[CompactionReport] = []
     for epoch in range(5):
-        committed = writer.write(rows(epoch))
-        assert committed is not None
-        reports += committed.compactions
+        outcome = writer.write(rows(epoch))
+        assert outcome is not None
+        reports += outcome.compactions
     for snapshot in writer.commit.compact_due():
         reports += reports_of_property(snapshot.properties) or []
-    stored = [
+    stored_reports = [
         report
         for snapshot in check_chain(writer.table)
         for report in reports_of_property(snapshot.properties) or []
     ]
-    assert stored == reports
-    first = stored[0]
+    assert stored_reports == reports
+    first = stored_reports[0]
     assert (first.bucket, first.levels, first.output_level) == (0, (0, 0, 0), 3)
     assert first.reason == "size ratio"
     assert (first.files_in, first.files_out, first.upgraded) == (3, 1, 0)

@@ -60,15 +60,17 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
     writer = TableWriter(table)
     for epoch in range(3):
         writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
-    altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
-    assert table.schemas.create(altered)
-    rescaled = require_writable(open_file_store_table(table.location, table.clock))
-    a_compactor(rescaled).compact_fully()
-    entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
+    altered_schema = replace(
+        table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"}
+    )
+    assert table.schemas.create(altered_schema)
+    rescaled_table = require_writable(open_file_store_table(table.location, table.clock))
+    a_compactor(rescaled_table).compact_fully()
+    entries = FileStoreScan(rescaled_table).live(rescaled_table.snapshots.latest())
     lost = []
     for k in range(20):
-        read = MergeRead(rescaled, row_filter=row_filter(f"k = {k}", rescaled.schema))
-        if not sum(b.num_rows for b in read.read(rescaled.snapshots.latest())):
+        read = MergeRead(rescaled_table, row_filter=row_filter(f"k = {k}", rescaled_table.schema))
+        if not sum(b.num_rows for b in read.read(rescaled_table.snapshots.latest())):
             lost.append(k)
     assert lost == []
     assert {entry.total_buckets for entry in entries} == {2}
@@ -202,9 +204,9 @@ def test_options_in_the_table_are_checked_together_with_those_of_a_compaction(
     file.write_text(json.dumps(schema))
     with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
         opened_table(table)
-    mended = opened_table(table, "--set", "snapshot.num-retained.max=20")
-    assert mended.options[SNAPSHOT_NUM_RETAINED_MAX] == 20
-    assert not mended.options[WRITE_ONLY]
+    mended_table = opened_table(table, "--set", "snapshot.num-retained.max=20")
+    assert mended_table.options[SNAPSHOT_NUM_RETAINED_MAX] == 20
+    assert not mended_table.options[WRITE_ONLY]
     schema["options"]["upsert-key"] = "k"
     file.write_text(json.dumps(schema))
     with pytest.raises(UnsupportedTableError, match="upsert-key = k"):
@@ -287,15 +289,17 @@ def test_a_partition_takes_rows_by_its_own_number(tmp_path: Path, compacts: bool
     writer = TableWriter(table)
     for epoch in range(3):
         writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
-    altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
-    assert table.schemas.create(altered)
-    rescaled = require_writable(open_file_store_table(table.location, table.clock))
+    altered_schema = replace(
+        table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"}
+    )
+    assert table.schemas.create(altered_schema)
+    rescaled_table = require_writable(open_file_store_table(table.location, table.clock))
     if compacts:
-        a_compactor(rescaled).compact_fully()
-    again = TableWriter(rescaled, user="another")
+        a_compactor(rescaled_table).compact_fully()
+    again = TableWriter(rescaled_table, user="another")
     again.write([("+I", {"dt": "a", "k": k, "v": "new"}) for k in range(20)])
     assert [row["v"] for row in read_rows(table)] == ["new"] * 20
-    entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
+    entries = FileStoreScan(rescaled_table).live(rescaled_table.snapshots.latest())
     assert {entry.total_buckets for entry in entries} == {2}
 
 
@@ -307,14 +311,14 @@ def test_a_rescaled_partition_beside_full_compactions_by_epochs(tmp_path: Path) 
     writer = TableWriter(table)
     for epoch in range(3):
         writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
-    altered = replace(
+    altered_schema = replace(
         table.schema,
         schema_id=1,
         options={**table.schema.options, "bucket": "4", "full-compaction.delta-commits": "1"},
     )
-    assert table.schemas.create(altered)
-    rescaled = require_writable(open_file_store_table(table.location, table.clock))
-    TableWriter(rescaled, user="another").write([("+I", {"dt": "b", "k": 1, "v": "new"})])
-    entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
-    totals = {(rescaled.paths.partition_path(e.partition), e.total_buckets) for e in entries}
+    assert table.schemas.create(altered_schema)
+    rescaled_table = require_writable(open_file_store_table(table.location, table.clock))
+    TableWriter(rescaled_table, user="another").write([("+I", {"dt": "b", "k": 1, "v": "new"})])
+    entries = FileStoreScan(rescaled_table).live(rescaled_table.snapshots.latest())
+    totals = {(rescaled_table.paths.partition_path(e.partition), e.total_buckets) for e in entries}
     assert totals == {("dt=a", 2), ("dt=b", 4)}

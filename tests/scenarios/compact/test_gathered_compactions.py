@@ -49,9 +49,9 @@ def test_epochs_take_along_what_has_finished(
             clock.sleep(0.5)
             finish_one(executor)
             writer.commit.commit_idle(gather_wait_s)
-    counted = kinds(writer)
-    assert counted[CommitKind.APPEND] == 10
-    assert least <= counted[CommitKind.COMPACT] <= most
+    kind_counts = kinds(writer)
+    assert kind_counts[CommitKind.APPEND] == 10
+    assert least <= kind_counts[CommitKind.COMPACT] <= most
     assert_table_is(writer)
 
 

@@ -78,7 +78,7 @@ def table_after_epochs(
     folder: Path,
     options: dict[str, str],
     epoch_changes: list[list[Change]],
-    damaged: Path | None = None,
+    damaged_file: Path | None = None,
 ) -> tuple[FileStoreTable, bool]:
     """Write the epochs; return the table, and whether one after the second read the large file."""
     requests = RequestCounter()
@@ -91,8 +91,8 @@ def table_after_epochs(
     counting = CountingFileIO()
     small = SmallTable(replace(small.table, file_io=counting_file_io(counting, requests)), epoch=2)
     for number, changes in enumerate(epoch_changes[2:]):
-        if damaged is not None and number == EPOCHS // 2:
-            for path in damaged.glob("stream_app-*/lookup/*/*/rows.arrow"):
+        if damaged_file is not None and number == EPOCHS // 2:
+            for path in damaged_file.glob("stream_app-*/lookup/*/*/rows.arrow"):
                 path.write_bytes(path.read_bytes()[:1000])
         small.commit(*changes)
         small.compact()

@@ -49,10 +49,10 @@ def totals(table: FileStoreTable) -> set[tuple[str, int]]:
 
 
 def moved_rows(table: FileStoreTable) -> int:
-    moved = move_postponed(table)
-    assert moved is not None
-    assert moved.outcome.conflict is None
-    return moved.row_count
+    moved_counts = move_postponed(table)
+    assert moved_counts is not None
+    assert moved_counts.outcome.conflict is None
+    return moved_counts.row_count
 
 
 @pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
@@ -79,14 +79,14 @@ def test_rows_are_read_when_they_have_a_bucket(tmp_path: Path, producer: str) ->
     assert findings_of(table) == []
     assert files_on_disk(table, "data-") <= files_that_snapshots_name(table)
     if producer != "none":
-        replayed = dict[tuple[str, int], str]()
+        replayed_values = dict[tuple[str, int], str]()
         for changes in PaimonTable(table).changelog(snapshot=1):
             for row in changes.rows.to_pylist():
                 if row["rowkind"] in ("+I", "+U"):
-                    replayed[row["dt"], row["k"]] = row["v"]
+                    replayed_values[row["dt"], row["k"]] = row["v"]
                 else:
-                    replayed.pop((row["dt"], row["k"]), None)
-        rebuilt = [{"dt": dt, "k": k, "v": v} for (dt, k), v in replayed.items()]
+                    replayed_values.pop((row["dt"], row["k"]), None)
+        rebuilt = [{"dt": dt, "k": k, "v": v} for (dt, k), v in replayed_values.items()]
         assert by_content(rebuilt) == by_content(writer.model.rows())
 
 
@@ -107,8 +107,8 @@ def test_a_follower_gets_the_rows_that_wait_when_it_begins(tmp_path: Path) -> No
             model.pop(key, None)
             if row["rowkind"] in ("+I", "+U"):
                 model[key] = row["v"]
-    followed = [{"dt": dt, "k": k, "v": v} for (dt, k), v in model.items()]
-    assert by_content(followed) == by_content(writer.model.rows())
+    followed_rows = [{"dt": dt, "k": k, "v": v} for (dt, k), v in model.items()]
+    assert by_content(followed_rows) == by_content(writer.model.rows())
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,10 @@ BUCKETS = 8
 
 
 def _job(location: str, user: str, generator: MadeFiles) -> StreamTableCommit:
-    opened = open_file_store_table(location)
-    table = FileStoreTable(opened.location, opened.schema, CountingFileIO(), opened.clock)
+    opened_table = open_file_store_table(location)
+    table = FileStoreTable(
+        opened_table.location, opened_table.schema, CountingFileIO(), opened_table.clock
+    )
     return StreamTableCommit(table, user, EndsAtOnce(generator))
 
 

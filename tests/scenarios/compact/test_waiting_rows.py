@@ -85,10 +85,10 @@ class FullDisk:
 
     table: FileStoreTable
     is_full: bool = True
-    tried: int = field(default=0)
+    try_count: int = field(default=0)
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
-        self.tried += 1
+        self.try_count += 1
         if not self.is_full:
             return CompactInCaller(self.table).submit(request)
         future: Future[BucketChange] = Future()
@@ -175,8 +175,8 @@ def test_an_epoch_for_one_bucket_leaves_no_other_unseen(tmp_path: Path, kind: st
     buckets = {
         bucket for _, bucket in waiting_buckets(live, table.visibility, table.options.num_levels)
     }
-    [touched] = {change.bucket for change in write_changes(table, rows(0)[:1], 0)}
-    by_option = {touched} if kind in BY_OPTION or "without" in kind else set()
+    [touched_bucket] = {change.bucket for change in write_changes(table, rows(0)[:1], 0)}
+    by_option = {touched_bucket} if kind in BY_OPTION or "without" in kind else set()
     assert buckets <= by_option
 
 
@@ -230,7 +230,7 @@ def test_a_run_does_not_end_well_while_rows_wait(tmp_path: Path, kind: str) -> N
     with pytest.raises(CompactionError, match="20 rows wait for a compaction") as raised:
         job.check_no_row_waits()
     assert "No space left on device" in raised.value.problem
-    assert disk.tried >= 3
+    assert disk.try_count >= 3
     metrics = job.compaction_metrics()
     assert metrics is not None
     assert metrics.waiting_rows == 20

@@ -141,10 +141,10 @@ class ForgetfulFileIO(LocalFileIO):
     looks: list[str] = field(default_factory=list)
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        created = LocalFileIO.create_if_absent(self, path, data)
+        is_created = LocalFileIO.create_if_absent(self, path, data)
         if path.endswith(f"snapshot-{self.snapshot}"):
             raise OSError("the answer was lost")
-        return created
+        return is_created
 
     def read_bytes(self, path: str) -> bytes:
         if path.endswith(f"snapshot-{self.snapshot}") and not self.looks:

@@ -54,8 +54,8 @@ def overwrite_table(table: FileStoreTable) -> None:
 
 def rescale_table(table: FileStoreTable) -> None:
     live_entries = FileStoreScan(table).live(table.snapshots.latest())
-    [planned] = planned_rescales(live_entries, 3)
-    rescale_partition(table, planned)
+    [rescale_plan] = planned_rescales(live_entries, 3)
+    rescale_partition(table, rescale_plan)
 
 
 @pytest.mark.parametrize("error", [UnsyncedError(5, "EIO"), KeyboardInterrupt()], ids=repr)

@@ -27,15 +27,15 @@ class FailingEpoch(EpochHere):
     error: Exception = StorageError("the cluster lost its executors", where="here")
 
     def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
-        routed = super().route(epoch, messages, plan)
+        routed_blocks = super().route(epoch, messages, plan)
 
         def write(newest: Any) -> Any:
             if epoch == self.fails_at:
                 self.fails_at = -1
                 raise self.error
-            return routed.write(newest)
+            return routed_blocks.write(newest)
 
-        return replace(routed, write=write)
+        return replace(routed_blocks, write=write)
 
 
 def send_epochs(folder: Path, epochs: int) -> tuple[TwoTables, FailingEpoch]:
@@ -91,14 +91,14 @@ def test_a_bad_record_counts_once_however_often_its_epoch_is_written(
 
     class Overtaken(EpochHere):
         def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
-            routed = super().route(epoch, messages, plan)
+            routed_blocks = super().route(epoch, messages, plan)
 
             def write(newest: Any) -> Any:
-                output = routed.write(newest)
+                output = routed_blocks.write(newest)
                 other_writer.write([("+I", {"k": 3, "v": "theirs"})])
                 return output
 
-            return replace(routed, write=write)
+            return replace(routed_blocks, write=write)
 
     tables.send([{"k": 3, "v": "ours"}], [])
     committer = tables.started(Overtaken(), holds_tables=holds_tables, bad_records_max=1)

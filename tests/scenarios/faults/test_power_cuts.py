@@ -38,30 +38,32 @@ Work = Callable[[FileStoreTable], object]
 class WatchedFileIO(MemoryFileIO):
     """Does something after each change of the files."""
 
-    changed: Callable[[str], None] = field(default=lambda _: None)
+    note_change: Callable[[str], None] = field(default=lambda _: None)
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        created = MemoryFileIO.create_if_absent(self, path, data)
-        self.changed(f"create {path}")
-        return created
+        is_created = MemoryFileIO.create_if_absent(self, path, data)
+        self.note_change(f"create {path}")
+        return is_created
 
     def overwrite(self, path: str, data: bytes) -> None:
         MemoryFileIO.overwrite(self, path, data)
-        self.changed(f"overwrite {path}")
+        self.note_change(f"overwrite {path}")
 
     def delete(self, path: str) -> None:
         MemoryFileIO.delete(self, path)
-        self.changed(f"delete {path}")
+        self.note_change(f"delete {path}")
 
     def sync_deletions(self, folder: str) -> None:
         MemoryFileIO.sync_deletions(self, folder)
-        self.changed(f"sync deletions of {folder}")
+        self.note_change(f"sync deletions of {folder}")
 
 
-def watched_table(table: FileStoreTable, changed: Callable[[str], None]) -> FileStoreTable:
-    copied = copy_of(table).file_io
-    assert isinstance(copied, MemoryFileIO)
-    files = WatchedFileIO(copied.clock, copied._files, copied._folders, changed=changed)
+def watched_table(table: FileStoreTable, note_change: Callable[[str], None]) -> FileStoreTable:
+    copied_files = copy_of(table).file_io
+    assert isinstance(copied_files, MemoryFileIO)
+    files = WatchedFileIO(
+        copied_files.clock, copied_files._files, copied_files._folders, note_change=note_change
+    )
     return replace(table, file_io=files)
 
 
@@ -123,14 +125,16 @@ def sound_after_cuts_everywhere(
         The changes after which the power went.
     """
     rows = {name: rows_of(table, version) for name, version in versions(table).items()}
-    finished, happened, cuts = copy_of(table), list[str](), list[str]()
-    work(finished)
-    expected = set(versions(finished))
+    finished_table, operations, cuts = copy_of(table), list[str](), list[str]()
+    work(finished_table)
+    expected = set(versions(finished_table))
     # What was restored from its tag reads as that did.
-    rows |= {name: rows_of(finished, version) for name, version in versions(finished).items()}
+    rows |= {
+        name: rows_of(finished_table, version) for name, version in versions(finished_table).items()
+    }
 
     def check(cut_name: str, cut_table: FileStoreTable) -> None:
-        case = f"{cut_name} back after {len(happened)}, {happened[-1]}"
+        case = f"{cut_name} back after {len(operations)}, {operations[-1]}"
         ids = cut_table.snapshots.ids()
         assert cut_table.snapshots.latest_id() == ids[-1], case
         hint = cut_table.snapshots.hints()[0]
@@ -151,12 +155,12 @@ def sound_after_cuts_everywhere(
             go_on(cut_table)
 
     def cut(operation: str) -> None:
-        happened.append(operation)
+        operations.append(operation)
         # Files that versions name go one like the other: a few of them will do.
-        if not is_of_a_version(operation.rsplit(maxsplit=1)[-1]) and len(happened) % 12:
+        if not is_of_a_version(operation.rsplit(maxsplit=1)[-1]) and len(operations) % 12:
             return
         cuts.append(operation)
-        for cut_name, cut_table in after_power_cuts(struck, len(happened)):
+        for cut_name, cut_table in after_power_cuts(struck, len(operations)):
             check(cut_name, cut_table)
 
     struck = watched_table(table, cut)

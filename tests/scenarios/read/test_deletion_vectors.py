@@ -37,14 +37,14 @@ FAR_ROWS = DeletionVector.of_positions([2**33], has_64_bits=True)
 
 def an_append_table(folder: Path, **options: str) -> FileStoreTable:
     """Make a table without a primary key; it has buckets only if `bucket` says so."""
-    keyed = new_table_schema(
+    keyed_schema = new_table_schema(
         columns=COLUMNS,
         primary_keys=("k", "dt"),
         partition_keys=("dt",),
         options={"bucket": "1"},
         time_ms=TIME_MS,
     )
-    schema = replace(keyed, primary_keys=(), options={"bucket": "-1", **options})
+    schema = replace(keyed_schema, primary_keys=(), options={"bucket": "-1", **options})
     return FileStoreTable(str(folder / "db.db" / "t"), schema, LocalFileIO(), SteppingClock())
 
 
@@ -71,18 +71,22 @@ def entries_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestE
 
 def change_vectors(
     table: FileStoreTable, snapshot: Snapshot, bucket: BucketId = IN_A, *,
-    deleted_names: Sequence[str] = (), deleted: dict[str, DeletionVector] | None = None,
+    deleted_names: Sequence[str] = (), deleted_vectors: dict[str, DeletionVector] | None = None,
 ) -> Snapshot:  # fmt: skip
     live = entries_of(table, snapshot)
-    changes = index_changes(table, live, bucket, deleted_names=deleted_names, deleted_rows=deleted)
+    changes = index_changes(
+        table, live, bucket, deleted_names=deleted_names, deleted_rows=deleted_vectors
+    )
     return commit_changes(table, changes, snapshot)
 
 
 def with_four_vectors(table: FileStoreTable) -> Snapshot:
     """Two index files in partition a, or one if the table has buckets, and one in partition b."""
-    snapshot = change_vectors(table, a_snapshot(None), deleted={"d1": ROWS, "d2": OTHER_ROWS})
-    snapshot = change_vectors(table, snapshot, deleted={"d3": FAR_ROWS})
-    return change_vectors(table, snapshot, IN_B, deleted={"d4": ROWS})
+    snapshot = change_vectors(
+        table, a_snapshot(None), deleted_vectors={"d1": ROWS, "d2": OTHER_ROWS}
+    )
+    snapshot = change_vectors(table, snapshot, deleted_vectors={"d3": FAR_ROWS})
+    return change_vectors(table, snapshot, IN_B, deleted_vectors={"d4": ROWS})
 
 
 def test_a_snapshot_without_an_index_manifest_has_no_vectors(tmp_path: Path) -> None:
@@ -123,7 +127,7 @@ def test_without_vectors_nothing_is_left(tmp_path: Path, bucket: str) -> None:
 
 def test_rows_are_deleted_in_addition(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
-    snapshot = change_vectors(table, with_four_vectors(table), deleted={"d1": OTHER_ROWS})
+    snapshot = change_vectors(table, with_four_vectors(table), deleted_vectors={"d1": OTHER_ROWS})
     vectors = deletion_vectors(table, snapshot)[IN_A]
     assert vectors["d1"].positions().tolist() == [0, 5, 7]
     assert vectors["d2"] == OTHER_ROWS
@@ -143,7 +147,9 @@ def test_other_index_files_are_carried(tmp_path: Path) -> None:
     other_entry = IndexManifestEntry(
         kind=FileKind.ADD, partition=IN_A[0], bucket=0, index_file=meta
     )
-    snapshot = change_vectors(table, commit_changes(table, [other_entry]), deleted={"d1": ROWS})
+    snapshot = change_vectors(
+        table, commit_changes(table, [other_entry]), deleted_vectors={"d1": ROWS}
+    )
     assert other_entry in entries_of(table, snapshot)
     assert deletion_vectors(table, snapshot) == {IN_A: {"d1": ROWS}}
 
@@ -154,7 +160,7 @@ def test_large_files_are_split_but_in_buckets(tmp_path: Path, bucket: str, files
         tmp_path, bucket=bucket, **{"deletion-vector.index-file.target-size": "50 b"}
     )
     vectors = {f"d{number}": ROWS for number in range(5)}
-    snapshot = change_vectors(table, a_snapshot(None), deleted=vectors)
+    snapshot = change_vectors(table, a_snapshot(None), deleted_vectors=vectors)
     assert deletion_vectors(table, snapshot) == {IN_A: vectors}
     assert len(entries_of(table, snapshot)) == files
 
@@ -164,15 +170,15 @@ def test_large_files_are_split_but_in_buckets(tmp_path: Path, bucket: str, files
 )
 def test_index_files_lie_where_the_table_says(tmp_path: Path, option: str, folder: str) -> None:
     table = an_append_table(tmp_path, **{"index-file-in-data-file-dir": option})
-    snapshot = change_vectors(table, a_snapshot(None), deleted={"d1": ROWS})
+    snapshot = change_vectors(table, a_snapshot(None), deleted_vectors={"d1": ROWS})
     assert deletion_vectors(table, snapshot) == {IN_A: {"d1": ROWS}}
     [entry] = entries_of(table, snapshot)
     path = Path(table.location) / folder / entry.index_file.file_name
     assert path.stat().st_size == entry.index_file.file_size
 
     path.rename(tmp_path / "elsewhere")
-    moved = replace(entry.index_file, external_path=str(tmp_path / "elsewhere"))
-    snapshot = commit_changes(table, [replace(entry, index_file=moved)])
+    moved_file = replace(entry.index_file, external_path=str(tmp_path / "elsewhere"))
+    snapshot = commit_changes(table, [replace(entry, index_file=moved_file)])
     assert deletion_vectors(table, snapshot) == {IN_A: {"d1": ROWS}}
 
 
@@ -185,7 +191,7 @@ def test_files_that_no_snapshot_names_can_be_deleted(tmp_path: Path) -> None:
 
 def test_damage_is_an_error_with_the_file(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
-    snapshot = change_vectors(table, a_snapshot(None), deleted={"d1": ROWS})
+    snapshot = change_vectors(table, a_snapshot(None), deleted_vectors={"d1": ROWS})
     [entry] = entries_of(table, snapshot)
     path = Path(table.location) / "index" / entry.index_file.file_name
     content = path.read_bytes()

@@ -141,10 +141,10 @@ def test_conditions_on_the_key_alone_apply_before_the_merge(tmp_path: Path) -> N
 class NotingFileIO(LocalFileIO):
     """Notes the paths of data files that are opened."""
 
-    opened: list[str] = field(default_factory=list)
+    opened_paths: list[str] = field(default_factory=list)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        self.opened.append(path)
+        self.opened_paths.append(path)
         return LocalFileIO.open_input(self, path)
 
 
@@ -166,11 +166,11 @@ def test_conditions_leave_buckets_unread(tmp_path: Path) -> None:
         ("dt <> 'b'", 80, 12),
         ("id = 7.5", 0, 0),
     ):
-        files_io.opened.clear()
+        files_io.opened_paths.clear()
         assert len(rows_of(where(table, text))) == count, text
-        assert len(files_io.opened) <= files, text
+        assert len(files_io.opened_paths) <= files, text
         if text == "id = 7 OR id = 8":
-            assert len(files_io.opened) in (3, 6)
+            assert len(files_io.opened_paths) in (3, 6)
 
 
 def test_pruning_of_every_type_of_key() -> None:
@@ -179,9 +179,9 @@ def test_pruning_of_every_type_of_key() -> None:
     table = replace(open_file_store_table(str(TABLES / "java.db" / "composite_key")), file_io=files)
     for row in rows_of(MergeRead(table)):
         text = " AND ".join(f"{key} = '{row[key]}'" for key in ("country", "code"))
-        files.opened.clear()
+        files.opened_paths.clear()
         assert rows_of(where(table, text)) == [row]
-        assert len({Path(path).parent for path in files.opened}) == 1
+        assert len({Path(path).parent for path in files.opened_paths}) == 1
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_the_reader_refuses_options_that_it_would_read_wrongly(
     tmp_path: Path, options: dict[str, str], problem: str
 ) -> None:
     table = small_table(tmp_path / "t", "k INT, v STRING", ("k",)).table
-    changed = replace(table, schema=replace(table.schema, options={"bucket": "1", **options}))
+    changed_table = replace(table, schema=replace(table.schema, options={"bucket": "1", **options}))
     with pytest.raises(UnsupportedTableError, match=problem):
-        MergeRead(changed)
+        MergeRead(changed_table)
 
 
 def test_unknown_columns_are_named(tmp_path: Path) -> None:

@@ -95,8 +95,8 @@ def test_reads_tags_also_of_expired_snapshots(small: SmallTable) -> None:
     assert keys(table.read(tag="first")) == list(range(10))
     tags = small.table.tags.tags()
     assert [(tag.name, tag.snapshot.snapshot_id) for tag in tags] == [("first", 1), ("second", 2)]
-    created = dt.datetime(2026, 1, 2, 3, 4, 5, 6000, tzinfo=dt.UTC).timestamp() * 1000
-    assert (tags[0].create_time_ms, tags[0].time_retained_ms) == (created, 1001)
+    created_time_ms = dt.datetime(2026, 1, 2, 3, 4, 5, 6000, tzinfo=dt.UTC).timestamp() * 1000
+    assert (tags[0].create_time_ms, tags[0].time_retained_ms) == (created_time_ms, 1001)
     assert (tags[1].create_time_ms, tags[1].time_retained_ms) == (None, None)
     with pytest.raises(UsageError, match="unknown tag 'frist'; did you mean 'first'") as caught:
         table.read(tag="frist")
@@ -169,12 +169,12 @@ def test_an_earlier_version_has_the_columns_of_its_time(small: SmallTable) -> No
     table = stream_app.open_table(small.path)
     splits = table.splits(snapshot=1)
     schema = small.table.schema
-    renamed = replace(
+    renamed_schema = replace(
         schema, schema_id=1,
         fields=RowType((schema.fields.fields[0], replace(schema.fields.fields[1], name="w"))),
     )  # fmt: skip
-    assert small.table.schemas.create(renamed)
-    later = SmallTable(replace(small.table, schema=renamed))
+    assert small.table.schemas.create(renamed_schema)
+    later = SmallTable(replace(small.table, schema=renamed_schema))
     later.commit(("+I", {"k": 99, "w": "new"}))
     table = stream_app.open_table(small.path)
     assert table.read().schema.names == ["k", "w"]

@@ -328,10 +328,10 @@ def test_a_read_warns_once_of_indexes_of_an_unknown_kind(
         "2 file indexes of column 'k', of the kind 'later', which"
         in check.report.unchecked_parts[0]
     )
-    damaged = next(tmp_path.rglob("*.index"))
-    damaged.write_bytes(damaged.read_bytes()[:20])
+    damaged_file = next(tmp_path.rglob("*.index"))
+    damaged_file.write_bytes(damaged_file.read_bytes()[:20])
     [finding] = TableCheck(small.table, is_quick=False, progress=lambda *_: None).findings()
-    assert finding.where == str(damaged)
+    assert finding.where == str(damaged_file)
 
 
 def test_a_condition_that_does_not_fit_is_refused(tmp_path: Path) -> None:

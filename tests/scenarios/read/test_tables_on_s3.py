@@ -81,8 +81,8 @@ def test_a_table_is_the_same_on_s3_and_on_a_disk(
     if schema.primary_keys:
         for writer in writers:
             assert_table_is(writer)
-    opened = stream_app.open_table(location, file_io_options=s3.options)
-    assert by_content(opened.read().read_all().to_pylist()) == by_content(
+    opened_table = stream_app.open_table(location, file_io_options=s3.options)
+    assert by_content(opened_table.read().read_all().to_pylist()) == by_content(
         stream_app.open_table(tmp_path / "t").read().read_all().to_pylist()
     )
     # What was written, when, and how it was compacted.
@@ -133,9 +133,9 @@ def test_problems_of_a_store_are_errors_when_a_table_is_opened(
     bucket = s3.new_bucket()
     with pytest.raises(TableNotFoundError):
         open_file_store_table(f"s3://{bucket}/none", file_io_options=s3.options)
-    closed = s3.options | {"s3.endpoint": "http://127.0.0.1:9"}
+    closed_options = s3.options | {"s3.endpoint": "http://127.0.0.1:9"}
     with pytest.raises(StorageError, match=r"refused(?s:.*)s3://(?s:.*)s3.endpoint"):
-        open_file_store_table(f"s3://{bucket}/t", file_io_options=closed)
+        open_file_store_table(f"s3://{bucket}/t", file_io_options=closed_options)
     with pytest.raises(UsageError, match=r"did you mean 's3\.endpoint'"):
         open_file_store_table(f"s3://{bucket}/t", file_io_options={"s3.endpiont": "x"})
     for location in ("s3://", f"s3://{bucket}", f"s3://{bucket}/"):

@@ -72,8 +72,8 @@ def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, follower: Ac
     assert remaining_changes == {
         n: rows for n, rows in story.changes.items() if n in remaining_changes
     }
-    followed = "followed" if follower.error is None else "refused"
-    return f"{followed}, {'expired' if expirer.error is None else 'not expired'}"
+    follower_word = "followed" if follower.error is None else "refused"
+    return f"{follower_word}, {'expired' if expirer.error is None else 'not expired'}"
 
 
 @pytest.mark.variant

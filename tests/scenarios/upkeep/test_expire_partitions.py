@@ -159,8 +159,10 @@ def test_by_update_time_what_was_written_to_since_the_plan_stays(
     writer, expire, expiry = an_expiry_by_update_time(tmp_path)
     if written:
         writer.write([row for number in written for row in day(number, 2)])
-    dropped = [partition for done in expire.execute(expiry) for partition in done.partitions]
-    assert len(dropped) == 2 - len(written)
+    dropped_partitions = [
+        partition for done in expire.execute(expiry) for partition in done.partitions
+    ]
+    assert len(dropped_partitions) == 2 - len(written)
     remaining = {(row["dt"], row["k"]) for row in read_rows(writer.table)}
     assert remaining == {(f"2025-12-{number:02}", key) for number in written for key in (1, 2)}
 
@@ -170,8 +172,10 @@ def test_by_update_time_a_commit_that_wins_the_race_keeps_its_partition(tmp_path
     writer, expire, expiry = an_expiry_by_update_time(tmp_path)
     racing = RacedFileIO([lambda: writer.write(day(2, 2))])
     expire = replace(expire, table=replace(expire.table, file_io=racing))
-    dropped = [partition for done in expire.execute(expiry) for partition in done.partitions]
-    assert [partition.values for partition in dropped] == [("2025-12-01",)]
+    dropped_partitions = [
+        partition for done in expire.execute(expiry) for partition in done.partitions
+    ]
+    assert [partition.values for partition in dropped_partitions] == [("2025-12-01",)]
     assert [(row["dt"], row["k"]) for row in read_rows(writer.table)] == [
         ("2025-12-02", 1),
         ("2025-12-02", 2),

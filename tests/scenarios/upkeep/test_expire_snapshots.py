@@ -92,8 +92,8 @@ def test_after_a_crash_what_stays_is_right_and_the_next_expiry_finishes(
     history = with_a_tag(tmp_path / "whole", kind)
     table, retention = history.table, {"num_max": 2, "num_min": 2}
     count = Fault()
-    copied = copytree(tmp_path / "whole", tmp_path / "counted")
-    expire(in_folder(table, copied, count), **retention)
+    copied_folder = copytree(tmp_path / "whole", tmp_path / "counted")
+    expire(in_folder(table, copied_folder, count), **retention)
     assert len(count.done) > 10
     for place in range(len(count.done)):
         fault = Fault(number=place, mode=mode, stays_dead=True)
@@ -166,13 +166,13 @@ def test_what_a_branch_got_before_the_table_was_fast_forwarded_to_it_stays(tmp_p
     for _ in range(4):
         history.step()
     history.settle()
-    shared = table.snapshots.ids()
-    for number in shared[1:]:  # files and lists are the same, as after `fast_forward`
+    shared_ids = table.snapshots.ids()
+    for number in shared_ids[1:]:  # files and lists are the same, as after `fast_forward`
         make_branch(table, "b", number)
     for _ in range(4):
         history.step()
     history.settle()
-    assert expire(table, num_max=1, num_min=1) > len(shared)
+    assert expire(table, num_max=1, num_min=1) > len(shared_ids)
     branch = SnapshotManager(table.file_io, f"{table.location}/branch/branch-b")
     for number in branch.ids():
         assert rows_of(table, branch.snapshot(number)) == history.rows[str(number)], number

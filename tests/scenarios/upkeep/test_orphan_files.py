@@ -97,8 +97,8 @@ def test_the_removal_keeps_files_that_versions_name(tmp_path: Path, seed: int, k
     if table.schema.partition_keys:
         Path(table.location, "p=7", "bucket-0").mkdir(parents=True)
     orphan_names = litter(table) if not table.schema.partition_keys else set()
-    deleted = set(remove_orphans(table))
-    assert orphan_names <= deleted
+    deleted_names = set(remove_orphans(table))
+    assert orphan_names <= deleted_names
     history.check()
     assert files_on_disk(table) - files_that_are_named(table) <= files_that_later_changelogs_drop(
         table
@@ -134,8 +134,10 @@ def test_a_clock_that_is_ahead_ages_no_files(
     names = litter(table)
     old = Path(table.location, "manifest", "manifest-x")
     os.utime(old, (1000, 1000))
-    skewed = replace(table, clock=SteppingClock(time.time_ns() // 1_000_000 + ahead_s * 1000))
-    assert remove_orphans(skewed, orphan_cutoff_ms(skewed, 86_400_000)) == ["manifest-x"]
+    skewed_table = replace(table, clock=SteppingClock(time.time_ns() // 1_000_000 + ahead_s * 1000))
+    assert remove_orphans(skewed_table, orphan_cutoff_ms(skewed_table, 86_400_000)) == [
+        "manifest-x"
+    ]
     assert names - {"manifest-x"} <= {path.name for path in Path(table.location).rglob("*x*")}
     assert [path.name for path in Path(table.location).glob(".*")] == [".probe-x"]
     warnings = [message for message in caplog.messages if "the clock of this machine" in message]
@@ -200,21 +202,21 @@ def test_what_gets_another_name_while_names_are_read_stays(tmp_path: Path, kind:
     history.settle()
     first = history.table.snapshots.ids()[0]
     history.rows["late"] = history.rows[str(first)]
-    place, happened = 0, True
-    while happened:
+    place, has_happened = 0, True
+    while has_happened:
         shutil.copytree(tmp_path / "whole", tmp_path / str(place))
-        copied = in_folder(history.table, tmp_path / str(place))
+        copied_table = in_folder(history.table, tmp_path / str(place))
 
-        def meanwhile(table: FileStoreTable = copied) -> None:
+        def meanwhile(table: FileStoreTable = copied_table) -> None:
             give_tag(table, "late", first)
             expire(table, num_max=1, num_min=1)
 
         file_io = MeanwhileIO(meanwhile, [place])
-        remove_orphans(replace(copied, file_io=file_io))
-        happened = file_io.looks_left[0] < 0
-        for name, snapshot in versions(copied).items():
-            assert rows_of(copied, snapshot) == history.rows[name], (place, name)
-        for number, texts in changes_of_all(copied).items():
+        remove_orphans(replace(copied_table, file_io=file_io))
+        has_happened = file_io.looks_left[0] < 0
+        for name, snapshot in versions(copied_table).items():
+            assert rows_of(copied_table, snapshot) == history.rows[name], (place, name)
+        for number, texts in changes_of_all(copied_table).items():
             assert texts == history.changes_seen[number], (place, number)
         shutil.rmtree(tmp_path / str(place))
         place += 1

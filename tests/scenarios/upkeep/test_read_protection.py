@@ -146,8 +146,8 @@ def test_a_reader_that_dies_is_forgotten_when_its_time_is_over(writer: TableWrit
     table.clock.sleep(3500)
     assert TagUpkeep(table).run().deleted_names == ()
     table.clock.sleep(100)
-    (deleted,) = TagUpkeep(table).run().deleted_names
-    assert deleted.startswith(TAG_PREFIX)
+    (deleted_name,) = TagUpkeep(table).run().deleted_names
+    assert deleted_name.startswith(TAG_PREFIX)
     assert_nothing_is_left(table)
     del reader  # of one that was only away for too long
 

@@ -68,8 +68,8 @@ def check(table: FileStoreTable, story: Story) -> None:
 def outcome_of(table: FileStoreTable, story: Story, *actors: Actor) -> str:
     for actor in actors:
         # What the rollback takes away may be just what the other one reads.
-        allowed = UsageError | CorruptFileError
-        assert actor.error is None or isinstance(actor.error, allowed), repr(actor.error)
+        allowed_errors = UsageError | CorruptFileError
+        assert actor.error is None or isinstance(actor.error, allowed_errors), repr(actor.error)
     check(table, story)
     if actors[0].error is None:
         assert table.snapshots.latest_id() == TARGET

@@ -138,8 +138,8 @@ def test_a_slow_expiry_deletes_nothing_that_came_after_it_was_finished(
         slow.run_to(stop)
         expire(table)
         try:
-            tagged = table.tags.tags()[0].snapshot
-            roll_back(table, plan_rollback(table, tagged), resets_consumers=False)
+            tagged_snapshot = table.tags.tags()[0].snapshot
+            roll_back(table, plan_rollback(table, tagged_snapshot), resets_consumers=False)
         except UsageError:
             continue
         commit_as("new", table, 2)
@@ -156,11 +156,11 @@ def test_a_refused_rollback_leaves_the_announcement_of_another(story: FileStoreT
     living = Actor(table, roll_back_to)
     for stop in stops_of(table, roll_back_to):
         living.run_to(stop)
-        if announced := announcements.announcements():
+        if announced_expiries := announcements.announcements():
             break
     with pytest.raises(UsageError, match="snapshots, tags or changelogs have changed"):
         roll_back(table, plan, resets_consumers=False)
-    assert announcements.announcements() == announced
+    assert announcements.announcements() == announced_expiries
     living.finish()
     assert living.error is None
 
@@ -196,14 +196,14 @@ def test_an_announcement_whose_end_is_damaged_holds(story: FileStoreTable) -> No
         if table.expiry_announcements.announcements():
             break
     dead.kill()
-    [announced] = table.expiry_announcements.announcements().values()
-    table.file_io.overwrite(f"{table.location}/snapshot/snapshot-{announced.end}", b"{")
+    [announced_expiry] = table.expiry_announcements.announcements().values()
+    table.file_io.overwrite(f"{table.location}/snapshot/snapshot-{announced_expiry.end}", b"{")
     with pytest.raises(UsageError, match="was expiring while it got"):
-        create_tag(table, new_tag(table, "half gone", announced.end - 1))
+        create_tag(table, new_tag(table, "half gone", announced_expiry.end - 1))
     assert create_tag(table, new_tag(table, "newest", 6))
     with pytest.raises(CorruptFileError, match="delete it: the next expiry skips the version"):
         expire(table, 1)
-    table.snapshots.delete(announced.end)
+    table.snapshots.delete(announced_expiry.end)
     expire(table, 1)
     assert table.snapshots.ids() == [6]
     assert table.expiry_announcements.announcements() == {}

@@ -120,8 +120,8 @@ def test_beside_the_job_one_expiry_runs_at_a_time_and_commits_do_not_wait(tmp_pa
     assert len(table.table.snapshots.ids()) > before
     file_io.may.set()
     maintenance.close()
-    expired = maintenance.metrics().snapshots_expired
-    assert expired == before - 1
+    expired_count = maintenance.metrics().snapshots_expired
+    assert expired_count == before - 1
     assert maintenance.metrics().failures == 0
 
 

@@ -53,9 +53,9 @@ def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, tagger: Acto
     for name, snapshot in versions(table).items():
         assert rows_of(table, snapshot) == story.rows[str(GOING) if name == "t" else name]
     assert table.expiry_announcements.announcements() == {}
-    refused = "died" if isinstance(tagger.error, DeadError) else "refused"
-    tagged = "tagged" if tagger.error is None else refused
-    return f"{tagged}, {'expired' if expirer.error is None else 'not expired'}"
+    refusal_word = "died" if isinstance(tagger.error, DeadError) else "refused"
+    tagger_word = "tagged" if tagger.error is None else refusal_word
+    return f"{tagger_word}, {'expired' if expirer.error is None else 'not expired'}"
 
 
 def operations_of(story: Story, work: Any) -> list[str]:

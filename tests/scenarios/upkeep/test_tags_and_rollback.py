@@ -99,12 +99,12 @@ def check_crashes(
     assert len(count.done) > 4
     for place in filter(strides.has, range(len(count.done))):
         fault = Fault(number=place, mode=mode, stays_dead=True)
-        copied = folder / str(place)
-        shutil.copytree(folder / "whole", copied)
+        copied_folder = folder / str(place)
+        shutil.copytree(folder / "whole", copied_folder)
         with contextlib.suppress(InjectedError):
-            work(in_folder(table, copied, fault))
+            work(in_folder(table, copied_folder, fault))
         assert fault.has_struck
-        interrupted_table = in_folder(table, copied)
+        interrupted_table = in_folder(table, copied_folder)
         for name, snapshot in versions(interrupted_table).items():
             version_name = name if name in history.rows else f"t{name}"  # restored from its tag
             assert rows_of(interrupted_table, snapshot) == history.rows[version_name], (place, name)
@@ -117,7 +117,7 @@ def check_crashes(
             work(interrupted_table)
         assert set(versions(interrupted_table)) == expected
         assert findings_of(interrupted_table, quick=True) == []
-        shutil.rmtree(copied)
+        shutil.rmtree(copied_folder)
 
 
 @pytest.mark.parametrize("mode", ["before", "after"])
@@ -217,15 +217,15 @@ def test_a_number_may_be_that_of_a_tag(tmp_path: Path) -> None:
 def test_a_table_goes_back_from_a_damaged_latest_snapshot(tmp_path: Path, how: str) -> None:
     history = with_tags(tmp_path)
     table = history.table
-    damaged = table.snapshots.ids()[-1]
-    target = versions(table)[str(damaged - 1)]
+    damaged_id = table.snapshots.ids()[-1]
+    target = versions(table)[str(damaged_id - 1)]
     rows = rows_of(table, target)
-    add_tag(table, "good", damaged - 1)
-    Path(table.location, "snapshot", f"snapshot-{damaged}").write_bytes(b"\xff{")
-    roll_back_to(table, **({"snapshot": damaged - 1} if how == "by number" else {"tag": "good"}))
+    add_tag(table, "good", damaged_id - 1)
+    Path(table.location, "snapshot", f"snapshot-{damaged_id}").write_bytes(b"\xff{")
+    roll_back_to(table, **({"snapshot": damaged_id - 1} if how == "by number" else {"tag": "good"}))
     latest = table.snapshots.latest()
     assert latest is not None
-    assert latest.snapshot_id == damaged - 1
+    assert latest.snapshot_id == damaged_id - 1
     assert rows_of(table, latest) == rows
 
 

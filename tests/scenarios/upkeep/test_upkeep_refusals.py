@@ -107,8 +107,8 @@ def test_a_folder_of_the_whole_file_system_is_not_looked_for_in_the_tables(
 
 def test_a_table_may_be_named_as_branches_are(tmp_path: Path) -> None:
     table = a_table(tmp_path / "branch" / "branch-x", {})
-    moved = Path(table.location).rename(tmp_path / "branch" / "branch-t")
-    assert open_file_store_table(str(moved)).branch == ""
+    moved_folder = Path(table.location).rename(tmp_path / "branch" / "branch-t")
+    assert open_file_store_table(str(moved_folder)).branch == ""
     with pytest.raises(TableNotFoundError, match="no schema") as error:
         open_file_store_table(str(tmp_path / "branch" / "branch-x"))
     assert error.value.where.endswith("/branch/branch-x")

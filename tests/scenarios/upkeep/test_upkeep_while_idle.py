@@ -199,20 +199,20 @@ def test_a_quiet_day_is_looked_at_now_and_then(tmp_path: Path) -> None:
     # Less than 150 looks: 10 s after the last commit, twice that later, and so on up to 10 min.
     assert 0 < files.counts["list"] < 1500
     assert 0 < files.counts["read"] < 1500
-    looked = sum(files.counts.values())
+    look_count = sum(files.counts.values())
     for _ in range(1000):
         job.upkeep.before_rows()
-    assert sum(files.counts.values()) == looked
+    assert sum(files.counts.values()) == look_count
 
 
 @dataclass(frozen=True)
 class NoSnapshots(LocalFileIO):
     """Lets nobody write manifests."""
 
-    tried: list[str] = field(default_factory=list)
+    tried_paths: list[str] = field(default_factory=list)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        self.tried.append(path)
+        self.tried_paths.append(path)
         raise PermissionError(f"no right to write {path}")
 
 
@@ -225,8 +225,8 @@ def test_a_snapshot_that_cannot_be_made_is_tried_again_later_and_not_all_the_tim
     files = NoSnapshots()
     job.upkeep = TableMaintenance(replace(job.table, file_io=files))
     job.quiet_until(millis_at(2, 0, 2), step_s=0.2)
-    assert job.upkeep.metrics().failures == len(files.tried) > 5
-    assert len(files.tried) <= 12, "once in ten seconds"
+    assert job.upkeep.metrics().failures == len(files.tried_paths) > 5
+    assert len(files.tried_paths) <= 12, "once in ten seconds"
     job.upkeep = TableMaintenance(job.table)
     job.quiet_until(millis_at(2, 0, 3))
     assert job.tagged()["2026-01-01"] == "first day"

@@ -29,15 +29,15 @@ def test_a_writer_that_commits_during_each_round_does_not_keep_an_epoch_out(
         writes = 0
 
         def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
-            routed = super().route(epoch, messages, plan)
+            routed_blocks = super().route(epoch, messages, plan)
 
             def write(newest: Any) -> Any:
-                output = routed.write(newest)
+                output = routed_blocks.write(newest)
                 self.writes += 1
                 other_writer.write([("+I", {"k": 3, "v": f"theirs {k}"}) for k in range(10)])
                 return output
 
-            return replace(routed, write=write)
+            return replace(routed_blocks, write=write)
 
     tables.send([{"k": 3, "v": "ours"}], [])
     runner = Overtaken()

@@ -144,11 +144,11 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_written(tmp_path: P
     tables.send(orders(*range(10), v="ours"), [])
     work = open_committer(tables, runner).round_runner
     work.finish(decode_epoch(work, tables, 0), work.tables.feeds)
-    routed = decode_epoch(work, tables, 1)
+    routed_blocks = decode_epoch(work, tables, 1)
     other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
     other_writer.write([("+I", {"k": k, "v": "theirs"}) for k in range(100, 150)])
     other_writer.write([("+I", {"k": k, "v": "theirs"}) for k in range(5, 9)])
-    work.finish(routed, work.tables.feeds)
+    work.finish(routed_blocks, work.tables.feeds)
     assert runner.routed == {0: 1, 1: 2}
     tables.sent.append({"a": orders(*range(100, 150), v="theirs"), "b": []})
     assert_right(tables)
@@ -160,9 +160,9 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
     tables.send(orders(*range(10), v="ours"), [])
     work = open_committer(tables, runner).round_runner
     work.finish(decode_epoch(work, tables, 0), work.tables.feeds)
-    routed = decode_epoch(work, tables, 1)
+    routed_blocks = decode_epoch(work, tables, 1)
     other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
-    write = routed.routed_epoch.write
+    write = routed_blocks.routed_epoch.write
     writes: list[Any] = []
 
     def overtaken(plan: Any) -> Any:
@@ -172,8 +172,10 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
         writes.append(plan)
         return output
 
-    routed = replace(routed, routed_epoch=replace(routed.routed_epoch, write=overtaken))
-    work.finish(routed, work.tables.feeds)
+    routed_blocks = replace(
+        routed_blocks, routed_epoch=replace(routed_blocks.routed_epoch, write=overtaken)
+    )
+    work.finish(routed_blocks, work.tables.feeds)
     assert runner.routed == {0: 1, 1: 2}
     tables.sent.append({"a": orders(200, v="theirs"), "b": []})
     assert_right(tables)

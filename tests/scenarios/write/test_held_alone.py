@@ -63,18 +63,18 @@ class Altered(EpochHere):
         self.table, self.times, self.decodes = table, times, 0
 
     def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
-        routed = super().route(epoch, messages, plan)
+        routed_blocks = super().route(epoch, messages, plan)
         self.decodes += 1
 
         def write(newest: Any) -> Any:
-            output = routed.write(newest)
+            output = routed_blocks.write(newest)
             if self.times > 0:
                 self.times -= 1
                 column = AddColumn(name=f"c{self.times}", data_type=parse_data_type("INT"))
                 alter_table(self.table, [column])
             return output
 
-        return replace(routed, write=write)
+        return replace(routed_blocks, write=write)
 
 
 def test_a_table_that_is_outdated_in_each_round_is_held_alone(tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ def test_the_only_table_that_is_outdated_in_each_round_stops_its_job(tmp_path: P
 def filtered(committer: EpochCommitter[Parts]) -> None:
     """The second table takes only rows of which a condition on its number is true."""
     feed = committer.tables.feeds[1]
-    unfiltered = feed.make_pipeline
+    make_unfiltered = feed.make_pipeline
 
     def make_pipeline(table: FileStoreTable) -> Pipeline:
-        decode = unfiltered(table)
+        decode = make_unfiltered(table)
         predicate = parse_predicate("n >= 0", table.schema.fields)
         step = FilterStep(
             condition=to_expression(predicate),

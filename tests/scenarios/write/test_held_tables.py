@@ -76,8 +76,8 @@ def test_an_idle_table_gets_no_snapshot(tmp_path: Path) -> None:
     run(committer, tables, runner, 2)
     assert snapshots(tables) == [2, 2]
     assert_right(tables)
-    remembered = tables.state()
-    assert (remembered.epoch, remembered.newest_epochs) == (2, {"a": 1, "b": 2})
+    remembered_state = tables.state()
+    assert (remembered_state.epoch, remembered_state.newest_epochs) == (2, {"a": 1, "b": 2})
 
 
 def test_a_table_that_fails_in_a_first_load_ends_the_job(tmp_path: Path) -> None:
@@ -189,10 +189,10 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
         fault = Fault(operation, mode, stays_dead=True)
         files = FaultyFileIO(fault=fault)
-        ended = start_job(tables, runner, file_io=files, checkpoint=files)
+        ended_job = start_job(tables, runner, file_io=files, checkpoint=files)
         tables.tables[0].clock.sleep(HOURS)
         with contextlib.suppress(Exception):
-            run(ended, tables, runner, 1)
+            run(ended_job, tables, runner, 1)
         again = start_job(tables, runner)
         run(again, tables, runner, 1)
         tables.tables[0].clock.sleep(HOURS)
@@ -305,8 +305,8 @@ class Second:
         place = ["a", "b"].index(messages.column("topic")[0].as_py())
         if place < self.table_count:
             yield TableMessages(place, messages)
-            refused = bad_records_with_reasons(messages, {0: f"nobody takes {messages.num_rows}"})
-            yield TableMessages(UNREADABLE_INDEX, refused)
+            records = bad_records_with_reasons(messages, {0: f"nobody takes {messages.num_rows}"})
+            yield TableMessages(UNREADABLE_INDEX, records)
         else:
             yield TableMessages(NEWCOMERS_INDEX, messages.slice(0, 2))
 

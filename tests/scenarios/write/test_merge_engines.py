@@ -75,10 +75,10 @@ def test_an_update_that_cannot_be_undone_has_ways_out(tmp_path: Path, option: st
         small.commit(*UPDATE)
     assert f"{option} = true" in raised.value.fix
     assert main(["alter", small.path, "--set", f"{option}=true"]) == 0
-    fixed = SmallTable(open_file_store_table(small.path))
-    fixed.commit(*UPDATE)
-    fixed.compact()
-    assert rows(fixed) == [{"k": 1, "v": 9}]
+    fixed_table = SmallTable(open_file_store_table(small.path))
+    fixed_table.commit(*UPDATE)
+    fixed_table.compact()
+    assert rows(fixed_table) == [{"k": 1, "v": 9}]
 
 
 def test_a_delete_that_empties_a_column_names_it_and_its_key(tmp_path: Path) -> None:
@@ -89,11 +89,11 @@ def test_a_delete_that_empties_a_column_names_it_and_its_key(tmp_path: Path) -> 
         small.commit(*changes)
     assert "column 'n' is NOT NULL, and a delete leaves no value in it" in raised.value.problem
     assert "k = 2" in raised.value.problem
-    advised = raised.value.fix.partition("stream-app ")[2].replace("TABLE", small.path)
-    assert main(advised.split()) == 0
-    fixed = SmallTable(open_file_store_table(small.path))
-    fixed.commit(*changes)
-    assert rows(fixed) == [{"k": 1, "n": "x"}, {"k": 2, "n": None}]
+    advised_command = raised.value.fix.partition("stream-app ")[2].replace("TABLE", small.path)
+    assert main(advised_command.split()) == 0
+    fixed_table = SmallTable(open_file_store_table(small.path))
+    fixed_table.commit(*changes)
+    assert rows(fixed_table) == [{"k": 1, "n": "x"}, {"k": 2, "n": None}]
 
 
 def test_a_wrong_row_kind_in_a_column_is_named(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_more_runs_than_are_read_at_a_time_are_merged_once(tmp_path: Path) -> No
     table = small.table
     files = [entry.file for entry in FileStoreScan(table).live(table.snapshots.latest())]
     section = tuple(SortedRun((file,)) for file in files)
-    merged = [
+    merged_runs = [
         pa.Table.from_batches(
             merged_section(
                 section,
@@ -138,8 +138,8 @@ def test_more_runs_than_are_read_at_a_time_are_merged_once(tmp_path: Path) -> No
         ).to_pylist()
         for fan_in in (2, 32)
     ]
-    assert merged[0] == merged[1]
-    assert [row["b"] for row in merged[0]] == [None]
+    assert merged_runs[0] == merged_runs[1]
+    assert [row["b"] for row in merged_runs[0]] == [None]
 
 
 def test_rows_that_are_not_compacted_yet_are_the_newest(tmp_path: Path) -> None:

@@ -59,18 +59,20 @@ def test_wherever_the_job_ends_the_next_one_finishes(
     """A file operation ends the job, and the next job gets no further messages. A job
     that dies after an operation leaves the same files as one that dies before the next.
     """
-    resumed = 0
+    resumed_count = 0
     for operation in strides.operations(2):
         tables, runner = two_tables(tmp_path / str(operation))
         fault = Fault(operation, mode, stays_dead=True)
         files = FaultyFileIO(fault=fault)
-        ended = tables.started(runner, file_io=files, holds_tables=holds_tables, checkpoint=files)
-        first = spark_goes_on(ended, tables, 0)
+        ended_job = tables.started(
+            runner, file_io=files, holds_tables=holds_tables, checkpoint=files
+        )
+        first = spark_goes_on(ended_job, tables, 0)
         with contextlib.suppress(BaseException):
-            ended.wait_until_committed()
+            ended_job.wait_until_committed()
         again = tables.started(runner, holds_tables=holds_tables)
         again.while_idle()
-        resumed += bool(reports(again, 0)) and first == EPOCHS
+        resumed_count += bool(reports(again, 0)) and first == EPOCHS
         assert spark_goes_on(again, tables, first) == EPOCHS, again.failure
         again.wait_until_committed()
         tables.tables[0].clock.sleep(3600)
@@ -79,7 +81,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         if not fault.has_struck:
             break
     assert operation > 30
-    assert resumed >= 6 // strides.length, "of epochs that Spark had as done"
+    assert resumed_count >= 6 // strides.length, "of epochs that Spark had as done"
 
 
 def test_an_epoch_that_fails_behind_the_stream_ends_the_next_one(tmp_path: Path) -> None:

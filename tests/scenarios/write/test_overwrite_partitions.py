@@ -128,8 +128,8 @@ def test_the_whole_table_goes_without_dynamic_partitions(tmp_path: Path) -> None
 def test_a_rescaled_partition_gets_the_number_of_the_option(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     fill_table(table)
-    for planned in planned_rescales(FileStoreScan(table).live(table.snapshots.latest()), 3):
-        rescale_partition(table, planned)
+    for rescale_plan in planned_rescales(FileStoreScan(table).live(table.snapshots.latest()), 3):
+        rescale_partition(table, rescale_plan)
     overwritten(table, day("mon", "new"))
     live = FileStoreScan(table).live(table.snapshots.latest())
     totals = {(table.paths.partition_path(entry.partition), entry.total_buckets) for entry in live}

@@ -61,14 +61,14 @@ class CompactOnDemand:
 
     Attributes:
         left_behind: names of files whose compaction was lost, so that nobody deletes them.
-        uncommitted: of those that ended since the last commit.
+        uncommitted_names: of those that ended since the last commit.
     """
 
     table: FileStoreTable
     left_behind: set[str]
     waiting: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)
     failures: dict[BucketId, int] = field(default_factory=dict)
-    uncommitted: set[str] = field(default_factory=set)
+    uncommitted_names: set[str] = field(default_factory=set)
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
         bucket = request.bucket_id
@@ -81,7 +81,7 @@ class CompactOnDemand:
         request, future = self.waiting.pop(number)
         try:
             future.set_result(compact_bucket(self.table, request))
-            self.uncommitted |= {file.file_name for file in future.result().written_files}
+            self.uncommitted_names |= {file.file_name for file in future.result().written_files}
             self.failures.pop(request.bucket_id, None)
         except Exception as error:  # as on a cluster: the future's
             future.set_exception(error)
@@ -164,7 +164,7 @@ class Job(RuleBasedStateMachine):
     def restart(self) -> None:
         """End running compactions unheard, and drop finished ones uncommitted."""
         if hasattr(self, "executor"):
-            self.left_behind |= self.executor.uncommitted
+            self.left_behind |= self.executor.uncommitted_names
             for request, _ in self.executor.waiting[1:]:
                 self.executor.lose(request)
         clock = WorkingClock(work=self.end_one)
@@ -199,7 +199,7 @@ class Job(RuleBasedStateMachine):
                 write_changes(self.table, rows, self.commit.follow_and_wait()) if rows else []
             )
             self.commit.commit_epoch(self.epoch, bucket_changes)
-        self.executor.uncommitted.clear()
+        self.executor.uncommitted_names.clear()
         self.overtaken.before.clear()
         self.epoch += 1
         self.take_in(changes, rows)
@@ -236,7 +236,7 @@ class Job(RuleBasedStateMachine):
     @rule()
     def idle(self) -> None:
         self.commit.commit_idle()
-        self.executor.uncommitted.clear()
+        self.executor.uncommitted_names.clear()
 
     @invariant()
     def the_table_is_what_was_written(self) -> None:

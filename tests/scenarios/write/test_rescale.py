@@ -58,8 +58,8 @@ def rescaled(table: FileStoreTable, buckets: int | None, day: str = "mon") -> Sn
     folder = f"dt={day}" if day else ""
     live = [entry for entry in live if table.paths.partition_path(entry.partition) == folder]
     snapshot = None
-    for planned in planned_rescales(live, buckets):
-        snapshot = rescale_partition(table, planned)
+    for rescale_plan in planned_rescales(live, buckets):
+        snapshot = rescale_partition(table, rescale_plan)
     return snapshot
 
 
@@ -85,10 +85,10 @@ def test_a_partition_that_is_dropped_meanwhile_is_left_alone(tmp_path: Path) -> 
     table = a_table(tmp_path, bucket=4)
     TableWriter(table).write(rows(0))
     live = FileStoreScan(table).live(table.snapshots.latest())
-    [planned] = planned_rescales(live, 2)
-    batch_commit(table).drop_partitions([planned.partition], BATCH_COMMIT_IDENTIFIER)
+    [rescale_plan] = planned_rescales(live, 2)
+    batch_commit(table).drop_partitions([rescale_plan.partition], BATCH_COMMIT_IDENTIFIER)
     latest_id = table.snapshots.latest_id()
-    assert rescale_partition(table, planned) is None
+    assert rescale_partition(table, rescale_plan) is None
     assert table.snapshots.latest_id() == latest_id
 
 
@@ -216,9 +216,9 @@ def test_a_rescale_beside_a_move_of_postponed_rows(tmp_path: Path, is_first: str
         assert rescaled(replace(table, file_io=overtaken), 3) is not None
     else:
         overtaken = OvertakenFileIO(before=[lambda: rescaled(table, 3)])
-        moved = move_postponed(replace(table, file_io=overtaken))
-        assert moved is not None
-        assert "has 3 buckets, not 2" in (moved.outcome.conflict or "")
+        moved_counts = move_postponed(replace(table, file_io=overtaken))
+        assert moved_counts is not None
+        assert "has 3 buckets, not 2" in (moved_counts.outcome.conflict or "")
         assert totals(table) == {"dt=mon": {POSTPONED, 3}}
         assert move_postponed(table) is not None
     assert overtaken.before == []

@@ -23,7 +23,7 @@ PARTITION = serialize_row((), ())
 
 @dataclass(frozen=True)
 class WatchedFileIO(LocalFileIO):
-    synced: list[str] = field(default_factory=list)
+    synced_paths: list[str] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
     broken: bool = False
 
@@ -32,7 +32,7 @@ class WatchedFileIO(LocalFileIO):
         if self.broken:
             raise OSError(28, "No space left on device")
         LocalFileIO.sync(self, path)
-        self.synced.append(path)
+        self.synced_paths.append(path)
 
 
 def table(folder: Path, file_io: LocalFileIO) -> FileStoreTable:
@@ -62,7 +62,7 @@ def test_one_message_for_each_bucket_and_all_files_are_synced(tmp_path: Path) ->
         write.write(BucketId(PARTITION, 0), rows(1, 2))
         write.write(BucketId(PARTITION, 0), rows(2, 3))
         write.write(BucketId(PARTITION, 2), rows(4))
-        assert not disk.synced, "writing does not wait for the disk"
+        assert not disk.synced_paths, "writing does not wait for the disk"
         disk.gate.set()
         changes = write.prepare_commit()
     assert [(m.bucket, len(m.added_files), len(m.changelog_files)) for m in changes] == [
@@ -72,7 +72,7 @@ def test_one_message_for_each_bucket_and_all_files_are_synced(tmp_path: Path) ->
     [file] = changes[0].added_files
     assert (file.row_count, file.min_sequence_number, file.max_sequence_number) == (3, 7, 10)
     written = {str(path) for path in tmp_path.rglob("*.parquet")}
-    assert set(disk.synced) == written
+    assert set(disk.synced_paths) == written
 
 
 def test_a_disk_that_fails_is_noticed_before_the_commit(tmp_path: Path) -> None:

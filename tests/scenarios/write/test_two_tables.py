@@ -163,9 +163,9 @@ def test_wherever_an_epoch_ends_it_is_finished_by_the_next_process(
         run(tables.started(EpochHere()), tables, 0)
         tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
         fault = Fault(operation, mode, stays_dead)
-        ended = tables.started(EpochHere(), file_io=FaultyFileIO(fault=fault))
+        ended_job = tables.started(EpochHere(), file_io=FaultyFileIO(fault=fault))
         with contextlib.suppress(StreamAppError, OSError):
-            run(ended, tables, 1)
+            run(ended_job, tables, 1)
         if not fault.has_struck:
             break
         again = tables.started(EpochHere())
@@ -185,9 +185,9 @@ def test_the_first_error_of_a_table_ends_the_job_and_the_next_one_finishes(tmp_p
     assert isinstance(committer.failure, BadRecordsError)
     assert [table.snapshots.latest_id() for table in tables.tables] == [None, None]
     assert tables.data_files() == []
-    ended = tables.started(EpochHere(), bad_records_max=0)
+    ended_job = tables.started(EpochHere(), bad_records_max=0)
     with pytest.raises(RuntimeError):
-        ended.process_epoch(tables.messages(0, {"b": b"{"}).combine_chunks().to_batches(), 0)
+        ended_job.process_epoch(tables.messages(0, {"b": b"{"}).combine_chunks().to_batches(), 0)
     assert [table.snapshots.latest_id() for table in tables.tables] == [1, None]
     assert unnamed_files(tables) == set()
     run(tables.started(EpochHere()), tables, 0)

@@ -287,16 +287,16 @@ def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
         writes = 0
 
         def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> RoutedEpoch:
-            routed = super().route(epoch, messages, plan)
+            routed_blocks = super().route(epoch, messages, plan)
 
             def write(newest: EpochPlan) -> EpochOutput:
-                output = routed.write(newest)
+                output = routed_blocks.write(newest)
                 self.writes += 1
                 if self.writes <= commits:
                     other_writer.write([("+U", a_row(1, f"theirs {self.writes}", 0))])
                 return output
 
-            return replace(routed, write=write)
+            return replace(routed_blocks, write=write)
 
     job.committer.round_runner.epoch_runner = Overtaken()
     job.run(change("u", 1, n=5))

@@ -128,7 +128,7 @@ def is_refused(table: FileStoreTable, change: Change) -> bool:
 def test_what_is_committed_can_be_read_and_compacted(tmp_path: Path, name: str) -> None:
     case = CASES[name]
     small = case.table(tmp_path)
-    table, refused = small.table, dict[str, Change]()
+    table, refused_changes = small.table, dict[str, Change]()
     histories = HISTORIES if case.nullable else WITH_A_ROW
     for step in range(3):
         changes = []
@@ -136,17 +136,17 @@ def test_what_is_committed_can_be_read_and_compacted(tmp_path: Path, name: str) 
             if step < len(history):
                 change = case.change(key, step, history[step])
                 if is_refused(table, change):
-                    refused[history[step]] = change
+                    refused_changes[history[step]] = change
                 else:
                     changes.append(change)
         small.commit(*changes)
         read_rows(table)
-    for change in refused.values():
+    for change in refused_changes.values():
         before = table.snapshots.latest()
         with pytest.raises(MergeError):
             small.commit(change, ("+I", {**change[1], "k": -1}))
         assert table.snapshots.latest() == before
-    assert not refused.keys() & {"+I", "+U"}
+    assert not refused_changes.keys() & {"+I", "+U"}
     compacting = table.with_options({"write-only": "false"})
     expected = sorted(map(str, read_rows(table)))
     StreamTableCommit(
@@ -174,5 +174,7 @@ def test_each_kind_is_refused_where_it_must_be(tmp_path: Path) -> None:
     for (function, engine), kinds in expected.items():
         case = Case(ENGINES[engine], function, nullable=True)
         schema = case.table(tmp_path / function / engine).table.schema
-        refused = {RowKind(kind).short for rule in schema.refusal_rules for kind in rule.kinds}
-        assert refused == kinds, (function, engine)
+        refused_kinds = {
+            RowKind(kind).short for rule in schema.refusal_rules for kind in rule.kinds
+        }
+        assert refused_kinds == kinds, (function, engine)

@@ -88,7 +88,7 @@ class Follower:
         table = seen_by(self.table, self.world, process)
         self._run = _Run(self.progress(), bool(holding_rollbacks(self._seen())))
         looks_left = [0 if to_the_end else rng.randrange(LOOKS)]
-        abandoned, steps = (0.0, 100) if to_the_end else (ABANDONED, rng.choice(STEPS))
+        abandon_share, steps = (0.0, 100) if to_the_end else (ABANDONED, rng.choice(STEPS))
 
         def stopped() -> bool:
             looks_left[0] -= 1
@@ -102,7 +102,7 @@ class Follower:
             changes = []
             for batch in following.batches(step):
                 changes += [_change(row) for row in batch.rows.to_pylist()]
-                if rng.random() < abandoned:
+                if rng.random() < abandon_share:
                     return
             self._take(self._run, step, changes)
             if count == steps:
@@ -239,9 +239,10 @@ class Follower:
                     else False
                 )
             else:
-                grouped = oracle.by_key(changes)
+                grouped_changes = oracle.by_key(changes)
                 is_old, is_new = (
-                    number < len(time.changes) and oracle.by_key(time.changes[number]) == grouped
+                    number < len(time.changes)
+                    and oracle.by_key(time.changes[number]) == grouped_changes
                     for time in (old, new)
                 )
             demand(is_old or is_new, f"changes of snapshot {number}: {changes}")

@@ -68,7 +68,7 @@ class Restorer:
             demand(self.oracle.before is None, "a rollback was refused, and something has gone")
         else:
             self._look()
-            last = len(self.oracle.checked)
+            last = len(self.oracle.checksums)
             demand(last == target, f"rolled back to {target}, and {last} is the newest")
         finally:
             # Before the committers begin.

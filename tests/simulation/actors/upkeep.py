@@ -131,15 +131,15 @@ class Upkeep:
     def _delete(self, rng: random.Random) -> None:
         table = self._seen_by("deleter")
         try:
-            planned = planned_delete(table, rng)
+            deletion_plan = planned_delete(table, rng)
         except (FileNotFoundError, CorruptFileError):
             if self.oracle.may_go():
                 self.is_wasteful = True
                 return  # the version has expired meanwhile
             raise
-        if planned is not None:
-            snapshot, row = planned
-            self.oracle.others.deleted[snapshot.delta_manifest_list] = row["v"]
+        if deletion_plan is not None:
+            snapshot, row = deletion_plan
+            self.oracle.others.deleted_values[snapshot.delta_manifest_list] = row["v"]
             self.is_wasteful |= not table.snapshots.publish(snapshot)
 
     def _tag(self, rng: random.Random) -> None:
@@ -159,8 +159,8 @@ class Upkeep:
             is_new = create_tag(table, tag)
         except UsageError:
             # A refused tagger finds no tag; and only versions that were going are refused.
-            wanted = number if tag is None else tag.snapshot.snapshot_id
-            is_going = wanted is not None and wanted < max(
+            wanted_id = number if tag is None else tag.snapshot.snapshot_id
+            is_going = wanted_id is not None and wanted_id < max(
                 kept_versions.whole_from, kept_versions.tried_from
             )
             # What a rollback that died was to take may be as it was, and cannot be kept.
@@ -200,7 +200,7 @@ class Upkeep:
         value = rng.choice([OLD_PARTITION, YOUNG_PARTITION])
         self._count += 1
         user = f"dropper-{self._count}"
-        self.oracle.others.dropped[user] = value
+        self.oracle.others.dropped_partitions[user] = value
         row = [pa.array([value])]
         partition = serialize_arrow_row(row, table.schema.partition_type.types, 0)
         commit = FileStoreCommit(table, CommitHistory(table, user, table.snapshots.latest()))
@@ -220,9 +220,9 @@ class Upkeep:
         table = self._seen_by("rescaler")
         try:
             live = FileStoreScan(table).live(table.snapshots.latest())
-            for planned in planned_rescales(live, rng.choice([1, 2, 3])):
+            for rescale_plan in planned_rescales(live, rng.choice([1, 2, 3])):
                 with self._maybe_late():
-                    rescale_partition(table, planned)
+                    rescale_partition(table, rescale_plan)
         except CommitConflictError:
             self.is_wasteful = True  # the jobs were faster, each time
         except (FileNotFoundError, CorruptFileError):

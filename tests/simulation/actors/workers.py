@@ -104,7 +104,7 @@ class Job:
         is_cut: the table has gone back behind what the checkpoint has finished.
         may_be_stopped: a process may have known what has gone.
         came_late: a process was held up until its number was free again, and left its files.
-        finished: the last epoch of which the checkpoint knows that it is done; -1: none.
+        finished_epoch: the last epoch of which the checkpoint knows that it is done; -1: none.
         commits_epochs: else it compacts only.
         emptying: epochs behind a TRUNCATE, by user and number.
         zombie: a process of its own that is believed dead in this round, and works on.
@@ -119,15 +119,15 @@ class Job:
     plans: dict[str, list[list[Change]]] = field(default_factory=dict)
     is_cut: bool = False
     may_be_stopped: bool = False
-    finished: int = -1
+    finished_epoch: int = -1
     came_late: bool = False
     emptying: set[tuple[str, int]] = field(default_factory=set)
     findings: list[BaseException] = field(default_factory=list)
     commit: StreamTableCommit | None = None
-    process: Process = field(default_factory=lambda: Process("none", killed=True))
+    process: Process = field(default_factory=lambda: Process("none", is_killed=True))
     zombie: Process | None = None
     _values: int = 0
-    _deleted: set[int] = field(default_factory=set)
+    _deleted_keys: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._take_checkpoint([])
@@ -139,7 +139,7 @@ class Job:
 
     def plan(self, rng: random.Random, count: int) -> None:
         """Fix what the next epoch is, unless one is pending."""
-        if self.finished == len(self.epochs) - 1:
+        if self.finished_epoch == len(self.epochs) - 1:
             self.epochs.append([self._change(rng) for _ in range(count)])
 
     def opened(self) -> StreamTableCommit:
@@ -150,22 +150,22 @@ class Job:
             table = seen_by(self.table, self.world, self.process)
             cluster = Cluster(self.world, table, self.process, self.findings)
             only_compacts = None if self.commits_epochs else BATCH_COMMIT_IDENTIFIER
-            self.commit, finished = None, self.finished
+            self.commit, finished_epoch = None, self.finished_epoch
             commit = StreamTableCommit(table, self.user, cluster, only_compacts)
-            if self.commits_epochs and self._is_behind(commit, finished):
+            if self.commits_epochs and self._is_behind(commit, finished_epoch):
                 commit = StreamTableCommit(table, self.user, cluster)
             self.commit = commit
         return self.commit
 
     def kill(self) -> None:
         """The process and all that it began is gone."""
-        self.process.killed = True
+        self.process.is_killed = True
         self.commit = None
 
     def do_epochs(self, rng: random.Random, counts: Sequence[int], verb: Verb = Verb.EPOCH) -> None:
         """Do what is pending, and then an epoch for each count, in a process that lives."""
         commit = self.opened()
-        for _ in range(len(self.epochs) - self.finished - 1):
+        for _ in range(len(self.epochs) - self.finished_epoch - 1):
             self.attempt(self.process, commit)
         for count in counts:
             self.plan(rng, count)
@@ -175,7 +175,7 @@ class Job:
 
     def attempt(self, process: Process, commit: StreamTableCommit) -> None:
         """Do the pending epoch, as `epochs.rounds.epoch_committer` does."""
-        epoch = self.finished + 1
+        epoch = self.finished_epoch + 1
         if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
             return
         if not commit.state.is_committed(epoch):
@@ -191,7 +191,7 @@ class Job:
                 basis=basis,
             )
         if commit.state.commit_user == self.user:
-            self.finished = max(self.finished, epoch)
+            self.finished_epoch = max(self.finished_epoch, epoch)
 
     def survives(self, error: BaseException | None, rng: random.Random) -> None:
         """See to it that an error may be; decide whether the process goes on after it."""
@@ -213,13 +213,14 @@ class Job:
         ends = CommitError | CompactionError | OutdatedRowsError
         return is_of_a_fault(error) or isinstance(error, ends)
 
-    def _is_behind(self, commit: StreamTableCommit, finished: int) -> bool:
+    def _is_behind(self, commit: StreamTableCommit, finished_epoch: int) -> bool:
         """Return whether the checkpoint is useless to `epoch_committer`; if so, replace it."""
         last = -1 if commit.last_identifier is None else commit.last_identifier
-        if last in (finished, finished + 1):
+        if last in (finished_epoch, finished_epoch + 1):
             return False
         demand(
-            self.is_cut and last < finished, f"{self.user} finished {finished}, table has {last}"
+            self.is_cut and last < finished_epoch,
+            f"{self.user} finished {finished_epoch}, table has {last}",
         )
         # Without a checkpoint the table alone tells where its version ends.
         end = "-1" if commit.state.last_source_end is None else commit.state.last_source_end
@@ -230,7 +231,7 @@ class Job:
     def _take_checkpoint(self, epochs: list[list[Change]]) -> None:
         self.user = f"{self.name}-{len(self.plans)}" if self.plans else self.name
         self.plans[self.user] = epochs
-        self.finished, self.is_cut = -1, False
+        self.finished_epoch, self.is_cut = -1, False
 
     def _write(
         self,
@@ -252,7 +253,7 @@ class Job:
                     return write.prepare_commit()
             except CrashError:
                 if process.is_dead or attempt == TASK_ATTEMPTS - 1:
-                    process.killed = True
+                    process.is_killed = True
                     raise
             except InjectedError:
                 if attempt == TASK_ATTEMPTS - 1:
@@ -272,7 +273,7 @@ class Job:
         kind = rng.choice(kinds_of(options, has_key=bool(keys)))
         if has_nulls(options):
             row |= {name: None for name in ("v", "t") if rng.random() < NULLS}
-            whole_again(kind, row, self._deleted)
+            whole_again(kind, row, self._deleted_keys)
         return kind, row
 
 
@@ -321,8 +322,8 @@ def by_bucket(
         or traits.postpones
         or basis.bucket_counts
     ):
-        assigned = bucket_assigner(table, basis).assign(batch)
-        return [(BucketId(partition, bucket), part) for partition, bucket, part in assigned]
+        assigned_buckets = bucket_assigner(table, basis).assign(batch)
+        return [(BucketId(partition, bucket), part) for partition, bucket, part in assigned_buckets]
     buckets = [0] * len(changes)
     if traits.has_buckets:
         keys = [rows.column(name) for name in schema.bucket_keys]

@@ -136,14 +136,14 @@ def has_nulls(options: Mapping[str, str]) -> bool:
     return options.get("merge-engine") in ("partial-update", "aggregation")
 
 
-def whole_again(kind: str, row: Record, deleted: set[int]) -> None:
+def whole_again(kind: str, row: Record, deleted_keys: set[int]) -> None:
     """Fill a row that comes behind a delete of its key; `deleted` has those keys.
 
     A flush merges a delete with the rows behind it, and forgets that there was one. With nulls in
     them, what was deleted would shine through; Paimon does the same.
     """
     if kind == "-D":
-        deleted.add(row["k"])
-    if kind == "-D" or row["k"] in deleted:
+        deleted_keys.add(row["k"])
+    if kind == "-D" or row["k"] in deleted_keys:
         row["t"] = row["t"] or ""
         row["v"] = row["v"] or 0

@@ -73,9 +73,9 @@ class Oracle:
     snapshot_ids: dict[tuple[str, int], int] = field(default_factory=dict)
     rules: Rules = field(init=False)
     time: Timeline = field(init=False)
-    checked: list[int] = field(default_factory=list)
+    checksums: list[int] = field(default_factory=list)
     _by_delta: dict[str, tuple[Rows, list[Change]]] = field(default_factory=dict)
-    _restored: int | None = None
+    _restored_id: int | None = None
     _taken_away: dict[int, Callable[[Row], bool]] = field(default_factory=dict)
     _state: State = field(init=False)
 
@@ -96,24 +96,24 @@ class Oracle:
         if self.goes_back_to is not None:
             self._see_what_went(ids, self.goes_back_to)
         first, last = (ids[0], ids[-1]) if ids else (1, 0)
-        rest = ids[1:] if first == self._restored else ids
+        rest = ids[1:] if first == self._restored_id else ids
         demand(rest == list(range(last - len(rest) + 1, last + 1)), f"snapshots {ids}")
         demand(first == 1 or self.may_expire, f"snapshots are gone: {ids} are left")
-        demand(last >= len(self.checked), f"of {len(self.checked)} snapshots {ids} are left")
+        demand(last >= len(self.checksums), f"of {len(self.checksums)} snapshots {ids} are left")
         demand(table.snapshots.latest_id() == (ids[-1] if ids else None), "the hint LATEST lies")
-        for number in (number for number in ids if number <= len(self.checked)):
-            same = self._checksum(number) == self.checked[number - 1]
+        for number in (number for number in ids if number <= len(self.checksums)):
+            same = self._checksum(number) == self.checksums[number - 1]
             demand(same, f"snapshot {number} has changed")
         new = [
-            table.snapshots.snapshot(number) for number in range(len(self.checked) + 1, last + 1)
+            table.snapshots.snapshot(number) for number in range(len(self.checksums) + 1, last + 1)
         ]
         for snapshot in new:
             self._follow(snapshot)
-            self.checked.append(self._checksum(snapshot.snapshot_id))
+            self.checksums.append(self._checksum(snapshot.snapshot_id))
         if new:
             self.check_rows(new[-1], MergeRead(table))
         for job in self.jobs.values():
-            for epoch in range(0 if job.is_cut else job.finished + 1):
+            for epoch in range(0 if job.is_cut else job.finished_epoch + 1):
                 demand(
                     (job.user, epoch) in self.snapshot_ids, f"epoch {epoch} of {job.user} is lost"
                 )
@@ -125,7 +125,7 @@ class Oracle:
         remembering = with_memory(table)
         if table.snapshots.earliest_id() in (None, 1):
             check_chain(remembering)
-        all_of_them = self.may_expire or self._restored is not None
+        all_of_them = self.may_expire or self._restored_id is not None
         for number in table.snapshots.ids()[slice(None) if all_of_them else slice(-1, None)]:
             self.check_rows(table.snapshots.snapshot(number), MergeRead(table))
         self._check_tools()
@@ -216,12 +216,12 @@ class Oracle:
         still to go.
         """
         last = ids[-1] if ids else 0
-        demand(last >= min(target, len(self.checked)), f"of {ids} {target} was to stay")
-        if last < len(self.checked):
+        demand(last >= min(target, len(self.checksums)), f"of {ids} {target} was to stay")
+        if last < len(self.checksums):
             if self.before is None:
                 self.before = self.time
             self.time, self.cut = self.time.up_to(last), last
-            del self.checked[last:]
+            del self.checksums[last:]
             self._state = self.time.states[-1].copy()
             self._taken_away = {n: goes for n, goes in self._taken_away.items() if n <= last}
             self.snapshot_ids = {
@@ -229,14 +229,14 @@ class Oracle:
             }
             self.kept_versions.roll_back_to(last)
             for job in self.jobs.values():
-                epochs = range(job.finished + 1)
+                epochs = range(job.finished_epoch + 1)
                 job.is_cut |= any((job.user, epoch) not in self.snapshot_ids for epoch in epochs)
                 job.may_be_stopped = True
         if ids and ids[0] == target:
             # Written again from its tag, perhaps without a changelog that has expired.
             demand(self.time.has(self.table.snapshots.snapshot(target)), f"{target} is another")
-            self.checked[target - 1] = self._checksum(target)
-            self._restored = target
+            self.checksums[target - 1] = self._checksum(target)
+            self._restored_id = target
 
     def _follow(self, snapshot: Snapshot) -> None:
         changes: list[Change] = []
@@ -315,10 +315,10 @@ class Oracle:
             return []
         scan = FileStoreScan(self.table)
         entries = scan.delta(snapshot)
-        waited = {entry.file.file_name for entry in entries if entry.bucket == POSTPONED}
-        if waited:
-            added = [entry for entry in entries if entry.kind is FileKind.ADD]
-            changes = self._state.move(waited, self._keys_of(added))
+        waiting_names = {entry.file.file_name for entry in entries if entry.bucket == POSTPONED}
+        if waiting_names:
+            added_entries = [entry for entry in entries if entry.kind is FileKind.ADD]
+            changes = self._state.move(waiting_names, self._keys_of(added_entries))
             return changes if self.rules.telling is Telling.INPUT else []
         bucket_of_file = {
             entry.file.file_name: (entry.partition, entry.bucket)

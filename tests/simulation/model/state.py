@@ -104,33 +104,33 @@ class State:
     """Rows of one version.
 
     Attributes:
-        added: all rows, where there is no key.
+        added_rows: all rows, where there is no key.
         level0: by data file: changes of its keys, oldest first; older files stand first.
         above: rows by key above level 0.
-        followed: rows by key of a follower of the changelog of full compactions.
-        unrecorded: keys that were lifted since, with the bucket of each.
-        postponed: what waits for a move, epoch by epoch: its files and its changes.
+        followed_records: rows by key of a follower of the changelog of full compactions.
+        unrecorded_buckets: keys that were lifted since, with the bucket of each.
+        postponed_epochs: what waits for a move, epoch by epoch: its files and its changes.
     """
 
     rules: Rules
-    added: Rows = field(default_factory=list)
+    added_rows: Rows = field(default_factory=list)
     level0: dict[str, list[Change]] = field(default_factory=dict)
     above: dict[Row, Record] = field(default_factory=dict)
-    followed: dict[Row, Record] = field(default_factory=dict)
-    unrecorded: dict[Row, object] = field(default_factory=dict)
-    postponed: list[tuple[frozenset[str], list[Change]]] = field(default_factory=list)
+    followed_records: dict[Row, Record] = field(default_factory=dict)
+    unrecorded_buckets: dict[Row, object] = field(default_factory=dict)
+    postponed_epochs: list[tuple[frozenset[str], list[Change]]] = field(default_factory=list)
 
     def copy(self) -> State:
         """Return a copy."""
         return State(
-            self.rules, list(self.added), dict(self.level0), dict(self.above), dict(self.followed),
-            dict(self.unrecorded), list(self.postponed),
+            self.rules, list(self.added_rows), dict(self.level0), dict(self.above),
+            dict(self.followed_records), dict(self.unrecorded_buckets), list(self.postponed_epochs),
         )  # fmt: skip
 
     def rows(self) -> Rows:
         """Return the rows that a reader sees."""
         rows = self.above if self.rules.hides_level0 else self.merged()
-        return in_order([*self.added, *map(values_of, rows.values())])
+        return in_order([*self.added_rows, *map(values_of, rows.values())])
 
     def seen(self) -> Rows:
         """The rows of a follower up to here."""
@@ -138,13 +138,13 @@ class State:
             case Telling.LIFTED:
                 rows = self.above
             case Telling.WHOLE:
-                rows = self.followed
+                rows = self.followed_records
             case Telling.FLUSHED:
-                waiting = [change for _, changes in self.postponed for change in changes]
+                waiting = [change for _, changes in self.postponed_epochs for change in changes]
                 rows = applied(self.rules, self.merged(), waiting)
             case Telling.INPUT:
                 rows = self.merged()
-        return in_order([*self.added, *map(values_of, rows.values())])
+        return in_order([*self.added_rows, *map(values_of, rows.values())])
 
     def merged(self) -> dict[Row, Record]:
         """Rows by key, of all levels."""
@@ -159,8 +159,12 @@ class State:
         """
         tells = self.rules.telling in (Telling.LIFTED, Telling.WHOLE)
         files = self.level0.items() if tells or self.rules.hides_level0 else ()
-        postponed = [names for names, changes in self.postponed if changes]
-        return [*(name for name, changes in files if changes), *self.unrecorded, *postponed]
+        postponed_names = [names for names, changes in self.postponed_epochs if changes]
+        return [
+            *(name for name, changes in files if changes),
+            *self.unrecorded_buckets,
+            *postponed_names,
+        ]
 
     def flush(self, changes: Iterable[Change], files: Mapping[str, set[Row]]) -> None:
         """An epoch came in.
@@ -169,7 +173,7 @@ class State:
             files: its data files, with the keys of each.
         """
         if not self.rules.keys:
-            self.added += [values_of(row) for _, row in changes]
+            self.added_rows += [values_of(row) for _, row in changes]
             return
         of_key = by_key(changes, self.rules.keys)
         for file, keys in files.items():
@@ -178,7 +182,7 @@ class State:
 
     def postpone(self, changes: Iterable[Change], files: Iterable[str]) -> None:
         """An epoch came in, whose rows have no buckets yet; these are its files."""
-        self.postponed.append((frozenset(files), list(changes)))
+        self.postponed_epochs.append((frozenset(files), list(changes)))
 
     def move(self, waiting_names: Set[str], files: Mapping[str, set[Row]]) -> list[Change]:
         """Whole epochs got their buckets; their changes.
@@ -187,9 +191,13 @@ class State:
             waiting_names: files that have waited.
             files: the data files that their rows are in, with the keys of each.
         """
-        moved = [changes for names, changes in self.postponed if names & waiting_names]
-        self.postponed = [epoch for epoch in self.postponed if not epoch[0] & waiting_names]
-        changes = [change for epoch in moved for change in epoch]
+        moved_changes = [
+            changes for names, changes in self.postponed_epochs if names & waiting_names
+        ]
+        self.postponed_epochs = [
+            epoch for epoch in self.postponed_epochs if not epoch[0] & waiting_names
+        ]
+        changes = [change for epoch in moved_changes for change in epoch]
         self.flush(changes, files)
         return changes
 
@@ -208,8 +216,8 @@ class State:
         rows = sum(map(len, level0.values()))
         assert rows == sum(map(len, self.level0.values())), "a row of level 0 is lost, or double"
         self.level0 = level0
-        self.unrecorded |= {
-            key: file.bucket for file in came for key in file.keys if key in self.unrecorded
+        self.unrecorded_buckets |= {
+            key: file.bucket for file in came for key in file.keys if key in self.unrecorded_buckets
         }
 
     def lift(self, files: Mapping[str, object], whole: Callable[[object], bool]) -> list[Change]:
@@ -239,31 +247,33 @@ class State:
             return net_changes
         if self.rules.telling is not Telling.WHOLE:
             return []
-        self.unrecorded |= bucket_of
-        keys = [key for key, bucket in self.unrecorded.items() if whole(bucket)]
-        net_changes = self._differences(keys, self.followed)
-        self.unrecorded = {
-            key: number for key, number in self.unrecorded.items() if key not in keys
+        self.unrecorded_buckets |= bucket_of
+        keys = [key for key, bucket in self.unrecorded_buckets.items() if whole(bucket)]
+        net_changes = self._differences(keys, self.followed_records)
+        self.unrecorded_buckets = {
+            key: number for key, number in self.unrecorded_buckets.items() if key not in keys
         }
-        self.followed = {key: row for key, row in self.followed.items() if key not in keys}
-        self.followed |= {key: self.above[key] for key in keys if key in self.above}
+        self.followed_records = {
+            key: row for key, row in self.followed_records.items() if key not in keys
+        }
+        self.followed_records |= {key: self.above[key] for key in keys if key in self.above}
         return net_changes
 
     def take_away(self, goes: Callable[[Row], bool]) -> None:
         """Take rows out that nobody tells as changes."""
-        self.added = [row for row in self.added if not goes(row)]
+        self.added_rows = [row for row in self.added_rows if not goes(row)]
         self.level0 = {
             name: [change for change in file if not goes(values_of(change[1]))]
             for name, file in self.level0.items()
         }
-        self.postponed = [
+        self.postponed_epochs = [
             (names, [change for change in changes if not goes(values_of(change[1]))])
-            for names, changes in self.postponed
+            for names, changes in self.postponed_epochs
         ]
-        for rows in (self.above, self.followed):
+        for rows in (self.above, self.followed_records):
             for key in [key for key, row in rows.items() if goes(values_of(row))]:
                 del rows[key]
-                self.unrecorded.pop(key, None)
+                self.unrecorded_buckets.pop(key, None)
 
     def _differences(self, keys: Iterable[Row], before: Mapping[Row, Record]) -> list[Change]:
         """Return the changes from the earlier rows to those above level 0, key by key."""
@@ -320,10 +330,10 @@ def by_key(changes: Iterable[Change], keys: Sequence[str]) -> dict[Row, list[Cha
     """Changes of each key, in their order; without a key all are one, in the order of rows."""
     if not keys:
         return {(): sorted(changes, key=lambda change: change[1]["v"])}
-    grouped: dict[Row, list[Change]] = {}
+    grouped_changes: dict[Row, list[Change]] = {}
     for change in changes:
-        grouped.setdefault(tuple(change[1][name] for name in keys), []).append(change)
-    return grouped
+        grouped_changes.setdefault(tuple(change[1][name] for name in keys), []).append(change)
+    return grouped_changes
 
 
 def values_of(row: Record) -> Row:

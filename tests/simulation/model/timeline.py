@@ -19,22 +19,22 @@ class Others:
     """The rows that an OVERWRITE snapshot deletes, as its maker has noted them before.
 
     Attributes:
-        deleted: ``v`` of a row that a deletion vector deletes, by the snapshot's delta list.
-        dropped: a partition, by the commit user.
+        deleted_values: ``v`` of a row that a deletion vector deletes, by the snapshot's delta list.
+        dropped_partitions: a partition, by the commit user.
     """
 
-    deleted: dict[str, int] = field(default_factory=dict)
-    dropped: dict[str, str] = field(default_factory=dict)
+    deleted_values: dict[str, int] = field(default_factory=dict)
+    dropped_partitions: dict[str, str] = field(default_factory=dict)
 
     def takes_away(self, snapshot: Snapshot) -> Callable[[Row], bool]:
         """Return the predicate of the rows that the snapshot deletes."""
         user, delta = snapshot.commit_user, snapshot.delta_manifest_list
-        if delta in self.deleted:
-            value = self.deleted[delta]
+        if delta in self.deleted_values:
+            value = self.deleted_values[delta]
             return lambda row: row[VALUE] == value
         if user.endswith("-truncate"):
             return lambda _: True
-        partition = self.dropped.get(user)
+        partition = self.dropped_partitions.get(user)
         if user.startswith("expire-partitions-"):
             partition = OLD_PARTITION
         demand(partition is not None, f"an overwrite of the unknown user {user}")

@@ -122,13 +122,15 @@ def _entries(case: Case) -> list[ManifestEntry]:
 
 
 def _rescale(case: Case) -> str:
-    wanted = case.args["to"]
-    planned = planned_rescales(_entries(case), None if wanted == "auto" else int(wanted))
+    count_text = case.args["to"]
+    rescale_plans = planned_rescales(
+        _entries(case), None if count_text == "auto" else int(count_text)
+    )
     return "\n".join(
         f"{partition.partition.decode()}: {partition.old_bucket_count} to "
         f"{partition.new_bucket_count}, "
         f"{partition.file_count} files, {partition.byte_count >> 20} mb"
-        for partition in planned
+        for partition in rescale_plans
     )
 
 

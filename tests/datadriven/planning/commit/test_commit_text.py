@@ -101,8 +101,8 @@ def conflict(case: Case) -> str:
     bucket_lookups = []
     if "output" in case.args:
         names = frozenset(filter(None, case.args["looked-up"].split(",")))
-        searched = LookupFiles(output_level=int(case.args["output"]), names=names)
-        bucket_lookups = [(changes[0].bucket_id, searched)]
+        searched_files = LookupFiles(output_level=int(case.args["output"]), names=names)
+        bucket_lookups = [(changes[0].bucket_id, searched_files)]
     conflicts = find_conflicts(live_entries(base), changes, int_key_of, bucket_lookups)
     verdict = []
     for clash in conflicts:

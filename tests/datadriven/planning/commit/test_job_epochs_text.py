@@ -96,8 +96,9 @@ def _crowd(case: Case) -> str:
     """Return this many jobs of one day, each a millisecond after the one before."""
     first = int(case.args.get("of-day", "0")) * DAY_MS
     epochs = {f"j{n}": JobEpoch(identifier=n, time_ms=first + n) for n in range(int(case.input))}
-    carried = carried_epochs(epochs, int(case.args["day"]) * DAY_MS)
-    return f"{len(carried)}, the oldest is {min(epoch.identifier for epoch in carried.values())}"
+    carried_by_job = carried_epochs(epochs, int(case.args["day"]) * DAY_MS)
+    oldest_identifier = min(epoch.identifier for epoch in carried_by_job.values())
+    return f"{len(carried_by_job)}, the oldest is {oldest_identifier}"
 
 
 def _needed(case: Case) -> str:

@@ -86,23 +86,23 @@ def window(case: Case) -> str:
     queue = files_in_row_order(files_of(case.input))
     shown: list[str] = []
     while True:
-        picked, queue = pick_compact_before(
+        picked_files, queue = pick_compact_before(
             queue,
             target_file_size=int(case.args["target"]),
             min_file_num=int(case.args["at-least"]),
         )
-        if not picked:
+        if not picked_files:
             return "\n".join([*shown, f"left: {names(queue) or 'nothing'}"])
-        shown.append(f"compact {names(picked)}")
+        shown.append(f"compact {names(picked_files)}")
 
 
 def full(case: Case) -> str:
-    picked = pick_full_rewrite(
+    picked_files = pick_full_rewrite(
         files_in_row_order(files_of(case.input)),
         compaction_file_size=int(case.args["large"]),
         rewrites_all="rewrite-all" in case.args,
     )
-    return names(picked) or "nothing"
+    return names(picked_files) or "nothing"
 
 
 COMMANDS = {command.__name__: command for command in (rounds, window, full)}

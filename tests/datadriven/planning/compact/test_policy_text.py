@@ -45,12 +45,12 @@ def chosen(case: Case, sizes: BucketSizes, present: PolicyChoice | None = None) 
         size_ratio=int(args.get("ratio", 1)),
         max_size_amplification_percent=int(args.get("amplification", 200)),
     )
-    fixed = FixedRules(
+    fixed_rules = FixedRules(
         fixes_trigger="trigger" in args,
         fixes_size_ratio="ratio" in args,
         fixes_amplification="amplification" in args,
     )
-    return choose_rules(sizes, rules, fixed, int(args.get("freshness", 20)), present)
+    return choose_rules(sizes, rules, fixed_rules, int(args.get("freshness", 20)), present)
 
 
 def history(case: Case) -> Iterator[str]:
@@ -70,10 +70,12 @@ def advised(case: Case, line: str) -> str:
     buckets, *sizes, seconds, rate = line.split(", ")
     choice = chosen(case, sizes_of(case, ", ".join(sizes)))
     interval_s = float(seconds.removesuffix(" s"))
-    flushed = int(buckets) * choice.sizes.flush_size / interval_s / (1e6 * float(rate.split()[0]))
+    flush_share = (
+        int(buckets) * choice.sizes.flush_size / interval_s / (1e6 * float(rate.split()[0]))
+    )
     cores = int(case.args["of"])
     return core_advice(
-        lambda longer: flushed * choice.simulated_bucket.rewrites(longer), cores, interval_s
+        lambda longer: flush_share * choice.simulated_bucket.rewrites(longer), cores, interval_s
     ).text()
 
 

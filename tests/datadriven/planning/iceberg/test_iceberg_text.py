@@ -88,11 +88,11 @@ def run(case: Case) -> str:
         case "merge":
             return merge(case)
         case "kept":
-            listed = [snapshot(int(word)) for word in case.input_lines[0].split()]
-            retained = kept_snapshots(
-                listed, int(case.args["earliest"]), {int(case.args["tagged"])}
+            listed_snapshots = [snapshot(int(word)) for word in case.input_lines[0].split()]
+            retained_snapshots = kept_snapshots(
+                listed_snapshots, int(case.args["earliest"]), {int(case.args["tagged"])}
             )
-            return " ".join(str(snapshot.snapshot_id) for snapshot in retained)
+            return " ".join(str(snapshot.snapshot_id) for snapshot in retained_snapshots)
         case "version":
             pairs = (line.split() for line in case.input_lines)
             return "\n".join(
@@ -145,8 +145,8 @@ def merge(case: Case) -> str:
     manifests = [
         manifest(index, int(word)) for index, word in enumerate(case.input_lines[0].split())
     ]
-    merged = manifests_to_merge(manifests, rule, int(case.args["full"]))
-    return " ".join(file.path for file in merged) or "none"
+    merged_manifests = manifests_to_merge(manifests, rule, int(case.args["full"]))
+    return " ".join(file.path for file in merged_manifests) or "none"
 
 
 def test_iceberg_metadata_is_planned() -> None:

@@ -31,8 +31,8 @@ def _chain(case: Case) -> str:
         layers[LayerSpan(None if start == "all" else _version(start), _version(end), int(rows))] = (
             name
         )
-    chained = newest_chain(layers, [_version(case.args["at"])])
-    return "\n".join(layers[layer] for layer in chained) or "none"
+    chained_layers = newest_chain(layers, [_version(case.args["at"])])
+    return "\n".join(layers[layer] for layer in chained_layers) or "none"
 
 
 def _merge(case: Case) -> str:

@@ -90,13 +90,13 @@ def take(case: Case) -> str:
     names = {"snapshots": "snapshots_max", "files": "files_max", "bytes": "bytes_max"}
     names["rows"] = "rows_max"
     limits = {names[name]: int(value) for name, value in case.args.items()}
-    admitted, lines, ends = AdmittedSplits(StepLimits(**limits)), [], False
+    admitted_splits, lines, ends = AdmittedSplits(StepLimits(**limits)), [], False
     for line in case.input_lines:
-        if ends or admitted.is_full:
+        if ends or admitted_splits.is_full:
             lines.append(f"{line}: not looked at")
             continue
         splits = [a_split(part) for part in line.split("|")]
-        admitted, count = admitted.admit(splits)
+        admitted_splits, count = admitted_splits.admit(splits)
         ends = count < len(splits)
         lines.append(f"{line}: {count} of {len(splits)}")
     return "\n".join(lines)

@@ -64,12 +64,12 @@ def _ddl(case: Case) -> str:
 
 def _schema(match: re.Match[str]) -> TableSchema:
     columns = ", ".join(f"{name} STRING" for name in match["columns"].split(", "))
-    renamed = match["renamed"]
+    renamed_text = match["renamed"]
     return new_table_schema(
         columns=parse_columns(columns),
         primary_keys=(match["key"],),
         partition_keys=(),
-        options={RENAMED_COLUMNS.key: renamed} if renamed else {},
+        options={RENAMED_COLUMNS.key: renamed_text} if renamed_text else {},
         time_ms=int(match["at"] or 1),
     )
 

@@ -89,22 +89,22 @@ class _Table:
 
     def configure(self, case: Case) -> str:
         """Each line KEY=VALUE of a job's configuration: refused, or the job's options."""
-        configured = dict(line.partition("=")[::2] for line in case.input_lines)
+        configured_options = dict(line.partition("=")[::2] for line in case.input_lines)
         options = self.schema.options
-        if differences := option_differences(self.schema, configured):
+        if differences := option_differences(self.schema, configured_options):
             return "\n".join(
                 [
                     *map(str, differences),
                     f"to fix: {difference_fix('shop.db/t', options, differences)}",
                 ]
             )
-        job = with_configured(options, configured)
+        job = with_configured(options, configured_options)
         return "\n".join(f"{key} = {value}" for key, value in sorted(job.items()))
 
     def goes_on(self, case: Case) -> str:
         """A job of schema 0 and of a configuration, after `alter`: None, or why it ends."""
-        configured = dict(line.partition("=")[::2] for line in case.input_lines)
-        return str(adoption_conflict(self.first, self.schema, configured))
+        configured_options = dict(line.partition("=")[::2] for line in case.input_lines)
+        return str(adoption_conflict(self.first, self.schema, configured_options))
 
     def messages(self, case: Case) -> str:
         options = parse_mapping_options(case.args.get("options", "").split(","))
@@ -113,8 +113,10 @@ class _Table:
             name: set(filter(None, origins.split("+")))
             for name, _, origins in (text.partition(":") for text in case.args["made"].split(","))
         } if "made" in case.args else {}  # fmt: skip
-        evolved = evolution(self.schema, source_table, options, made_columns)
-        return "\n".join([self._changed(list(evolved.changes)), *map(str, evolved.kept_columns)])
+        evolved_schema = evolution(self.schema, source_table, options, made_columns)
+        return "\n".join(
+            [self._changed(list(evolved_schema.changes)), *map(str, evolved_schema.kept_columns)]
+        )
 
     def merge(self, case: Case) -> str:
         """Lines ``column's type <- source's type``."""
@@ -122,8 +124,8 @@ class _Table:
         lines = []
         for line in case.input_lines:
             column, source_type = map(parse_data_type, line.split("<-"))
-            merged = merge_types(column, source_type, options)
-            lines.append(f"{line}: {merged.kind.value}, {merged.data_type}")
+            merged_type = merge_types(column, source_type, options)
+            lines.append(f"{line}: {merged_type.kind.value}, {merged_type.data_type}")
         return "\n".join(lines)
 
 
@@ -156,5 +158,5 @@ def test_messages_without_columns_change_nothing() -> None:
         options={},
         time_ms=0,
     )
-    evolved = evolution(schema, SourceTable(columns=()), NO_MAPPING_OPTIONS)
-    assert (evolved.changes, evolved.kept_columns) == ((), ())
+    evolved_schema = evolution(schema, SourceTable(columns=()), NO_MAPPING_OPTIONS)
+    assert (evolved_schema.changes, evolved_schema.kept_columns) == ((), ())

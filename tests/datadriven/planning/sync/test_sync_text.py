@@ -115,18 +115,20 @@ def _new(case: Case) -> str:
     table = case.args.get("table", "t")
     origin = Origin("db", "", case.args.get("source", table))
     try:
-        created = new_table(rules, table, origin, case.input.split(), _names(case, "key") or ())
+        created_table = new_table(
+            rules, table, origin, case.input.split(), _names(case, "key") or ()
+        )
     except UsageError as error:
         return str(error)
-    return "\n".join(_shown(created))
+    return "\n".join(_shown(created_table))
 
 
 def _shards(case: Case) -> str:
     """Lines ``shard: name TYPE, name TYPE; key`` of source tables."""
     shards = {}
     for line in case.input_lines:
-        name, _, described = line.partition(": ")
-        columns, _, keys = described.partition("; ")
+        name, _, description = line.partition(": ")
+        columns, _, keys = description.partition("; ")
         shards[name] = SourceTable(
             columns=tuple(
                 SourceColumn(name=column.name, data_type=column.data_type)

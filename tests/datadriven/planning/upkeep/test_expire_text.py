@@ -88,17 +88,19 @@ def _dropped(case: Case) -> str:
     """
     lines = list(case.input_lines)
     index = lines.index("tag") if "tag" in lines else len(lines)
-    tagged = {file_key(entry_of(line)) for line in lines[index + 1 :]}
-    files = unprotected_entries(dropped_files([entry_of(line) for line in lines[:index]]), [tagged])
+    tagged_keys = {file_key(entry_of(line)) for line in lines[index + 1 :]}
+    files = unprotected_entries(
+        dropped_files([entry_of(line) for line in lines[:index]]), [tagged_keys]
+    )
     return "\n".join(map(show, files)) or "none"
 
 
 def _tags(case: Case) -> str:
-    tagged = _numbers(case.args["tags"])
+    tagged_ids = _numbers(case.args["tags"])
     start, end = int(case.args["start"]), int(case.args["end"])
-    befores = [f"{n}: {latest_tag_before(tagged, n) or '-'}" for n in range(start + 1, end + 1)]
-    shared = " ".join(map(str, tags_of_range(tagged, start, end))) or "none"
-    return f"decide over files of {', '.join(befores)}\nshare metadata: {shared}"
+    befores = [f"{n}: {latest_tag_before(tagged_ids, n) or '-'}" for n in range(start + 1, end + 1)]
+    shared_text = " ".join(map(str, tags_of_range(tagged_ids, start, end))) or "none"
+    return f"decide over files of {', '.join(befores)}\nshare metadata: {shared_text}"
 
 
 def _time(case: Case) -> str:

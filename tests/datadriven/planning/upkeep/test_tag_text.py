@@ -56,12 +56,12 @@ def _rules(case: Case) -> TagRules:
     )
 
 
-def _tag(name: str, number: int, created: str = "", retained: str = "") -> Tag:
+def _tag(name: str, number: int, create_text: str = "", retain_text: str = "") -> Tag:
     return Tag(
         name=name,
         snapshot=a_snapshot(number),
-        create_time_ms=_millis(created) if created else None,
-        time_retained_ms=parse_duration_ms(retained) if retained else None,
+        create_time_ms=_millis(create_text) if create_text else None,
+        time_retained_ms=parse_duration_ms(retain_text) if retain_text else None,
     )
 
 
@@ -107,8 +107,8 @@ def _over(case: Case) -> str:
     for line in case.input_lines:
         name, _, rest = line.partition(" = ")
         words = rest.split()
-        created, retained = (words[2], words[4]) if len(words) > 1 else ("", "")
-        tags.append(_tag(name, int(words[0]), created, retained))
+        create_text, retain_text = (words[2], words[4]) if len(words) > 1 else ("", "")
+        tags.append(_tag(name, int(words[0]), create_text, retain_text))
     over = surplus_tags(_rules(case), tags)
     if "now" in case.args:
         over += expired_tags(tags, _millis(case.args["now"]))

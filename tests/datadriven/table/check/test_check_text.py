@@ -104,7 +104,7 @@ def _epochs(case: Case) -> str:
 
 
 def _counts(case: Case) -> str:
-    claimed = replace(
+    claimed_snapshot = replace(
         a_snapshot(1),
         total_record_count=_number(case, "total"),
         delta_record_count=_number(case, "delta"),
@@ -114,7 +114,7 @@ def _counts(case: Case) -> str:
     total, delta, changelog = (_number(case, name) for name in names)
     return _show(
         count_findings(
-            claimed,
+            claimed_snapshot,
             RecordCounts(total=total, delta=delta, changelog=changelog),
             "t",
         )

@@ -39,12 +39,12 @@ def _words(line: str) -> dict[str, str]:
 
 def _expiry(line: str) -> ExpiryAnnouncement:
     fields = _words(line)
-    tagged = fields.get("tagged", "")
+    tagged_text = fields.get("tagged", "")
     return ExpiryAnnouncement(
         start=int(fields["from"]),
         end=int(fields["to"]),
         end_list=fields.get("at", fields["to"]),
-        tagged_ids=frozenset(map(int, tagged.split(",") if tagged else [])),
+        tagged_ids=frozenset(map(int, tagged_text.split(",") if tagged_text else [])),
     )
 
 
@@ -54,21 +54,20 @@ def _expiry_states(case: Case) -> str:
     def end_list(announcement: ExpiryAnnouncement) -> str | None:
         return str(announcement.end) if first <= announcement.end <= latest else None
 
-    announced = [_expiry(line) for line in case.input_lines]
+    announced_expiries = [_expiry(line) for line in case.input_lines]
     applying = [
         announcement
-        for announcement in announced
+        for announcement in announced_expiries
         if expiry_applies(announcement, end_list(announcement))
     ]
     expiring = [str(number) for number in range(first, latest + 1) if is_expiring(number, applying)]
-    finished = [
+    finished_expiries = [
         f"{announcement.start}-{announcement.end - 1}"
-        for announcement in announced
+        for announcement in announced_expiries
         if expiry_is_over(announcement, end_list(announcement), first)
     ]
-    return (
-        f"going: {' '.join(expiring) or 'none'}{'; over: ' if finished else ''}{' '.join(finished)}"
-    )
+    finished_text = f"; over: {' '.join(finished_expiries)}" if finished_expiries else ""
+    return f"going: {' '.join(expiring) or 'none'}{finished_text}"
 
 
 def test_announced_expiry() -> None:

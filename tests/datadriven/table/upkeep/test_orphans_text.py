@@ -15,16 +15,16 @@ from tests.support.suite.datadriven import Case, run_file
 
 def _orphans(case: Case) -> str:
     """Files ``PATH TIME`` or ``PATH TIME used``; in folders of versions the name alone tells."""
-    candidates, used = [], set()
+    candidates, used_names = [], set()
     for line in case.input_lines:
         path, time, *rest = line.split()
         folder, _, name = path.rpartition("/")
         is_known = folder in ("", "snapshot", "changelog", "tag", "schema", "consumer")
         if not is_known or may_be_cleaned(folder, name):
             candidates.append(OrphanCandidate(path, 1, int(time)))
-        used |= {name} if rest else set()
-    orphaned = orphans(candidates, used, int(case.args["before"]))
-    return "\n".join(candidate.path for candidate in orphaned) or "none"
+        used_names |= {name} if rest else set()
+    orphaned_files = orphans(candidates, used_names, int(case.args["before"]))
+    return "\n".join(candidate.path for candidate in orphaned_files) or "none"
 
 
 def _emptied(case: Case) -> str:
