@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.model.options.bucket_options import BUCKET
 from stream_app.model.options.core_options import OPTIONS, check_writable
 from stream_app.model.schema.table_only_options import ENDING_OPTIONS, option_differences
 from stream_app.model.schema.table_schema import TableSchema, existing_problems
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.model.snapshot import Snapshot
 
-_MAY_CHANGE = frozenset({"bucket"})
+_MAY_CHANGE = frozenset({BUCKET.key})
 """Options that may change: partitions record their bucket count, which a commit checks."""
 
 
