@@ -47,12 +47,12 @@ def adoption_conflict(
     Args:
         configured_options: the options of the job's configuration.
     """
-    for noun, old, new in (
+    for noun, old_keys, new_keys in (
         ("primary", job_schema.primary_keys, latest_schema.primary_keys),
         ("partition", job_schema.partition_keys, latest_schema.partition_keys),
     ):
-        if old != new:
-            return f"the {noun} keys were ({', '.join(old)}) and are ({', '.join(new)})"
+        if old_keys != new_keys:
+            return f"the {noun} keys were ({', '.join(old_keys)}) and are ({', '.join(new_keys)})"
     job_traits, latest_traits = job_schema.kind_traits, latest_schema.kind_traits
     if job_traits != latest_traits:
         return (
