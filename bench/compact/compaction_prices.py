@@ -94,10 +94,13 @@ class Bucket:
         rewritten_mb = (cost.write_amplification - 1) * self.flush_mb
         # Assume a bucket between one of updates and one that grows threefold.
         size_mb = 2 * self.flush_mb * self.flushes
-        puts = _puts(1, self.flush_mb, target_mb) + _puts(cost.compactions, rewritten_mb, target_mb)
-        gets = _gets(1 + cost.compactions, self.flush_mb + rewritten_mb, target_mb)
+        puts = _puts(1, self.flush_mb, target_mb) + _puts(
+            cost.compactions_per_flush, rewritten_mb, target_mb
+        )
+        gets = _gets(1 + cost.compactions_per_flush, self.flush_mb + rewritten_mb, target_mb)
         read_dollars = (
-            _gets(cost.runs, size_mb, target_mb) * store.get + cost.runs * OPEN_S * CORE_SECOND
+            _gets(cost.mean_run_count, size_mb, target_mb) * store.get
+            + cost.mean_run_count * OPEN_S * CORE_SECOND
         )
         return (
             rewritten_mb * MB / REWRITTEN_A_SECOND * CORE_SECOND

@@ -20,6 +20,7 @@ from stream_app.catalog.identifier import Identifier
 from stream_app.errors import UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.filestore.versions.snapshot_manager import SnapshotLoader, SnapshotManager
+from stream_app.model.options.bucket_options import BUCKET_KEY
 from stream_app.model.options.write_options import CATALOG
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
@@ -213,6 +214,6 @@ def properties_of(schema: TableSchema) -> Mapping[str, str]:
     keys = {
         "primary-key": schema.primary_keys,
         "partition": schema.partition_keys,
-        "bucket-key": schema.bucket_keys,
+        BUCKET_KEY.key: schema.bucket_keys,
     }
     return {**schema.options, **{key: ",".join(names) for key, names in keys.items() if names}}

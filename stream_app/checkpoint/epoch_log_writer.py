@@ -21,9 +21,10 @@ from stream_app.model.job_epoch import Offsets
 
 LOGGED_EPOCHS_MAX = 100
 """Number of epochs that the log keeps, as in Spark."""
-_OFFSETS, _COMMITS, _FIRST, _QUERY = "offsets", "commits", "sources/0/0", "metadata"
+_OFFSETS_FOLDER, _COMMITS_FOLDER = "offsets", "commits"
+_FIRST_OFFSETS_FILE, _QUERY_FILE = "sources/0/0", "metadata"
 _VERSION = "v1\n"
-_DONE = f"{_VERSION}{json.dumps({'nextBatchWatermarkMs': 0}, separators=(',', ':'))}"
+_COMMIT_TEXT = f"{_VERSION}{json.dumps({'nextBatchWatermarkMs': 0}, separators=(',', ':'))}"
 
 
 @dataclass(slots=True)
@@ -41,23 +42,23 @@ class EpochLogWriter:
     def begin_query(self) -> None:
         """Give a new checkpoint its id."""
         file_io = self.checkpoint.file_io
-        path = self.checkpoint.path(_QUERY)
+        path = self.checkpoint.path(_QUERY_FILE)
         if not file_io.exists(path):
             file_io.create_if_absent(path, json.dumps({"id": str(uuid.uuid4())}).encode())
 
     def newest_epoch(self) -> int | None:
         """Return the newest epoch that has begun, or None."""
-        return max(self._epochs(_OFFSETS), default=None)
+        return max(self._epochs(_OFFSETS_FOLDER), default=None)
 
     def write_first_offsets(self, offsets: Offsets) -> None:
         """Record where the job's first epoch begins, unless an earlier start recorded it."""
         # The byte before the version stems from an earlier format of Spark.
         data = f"\0{_VERSION}{offsets_text(offsets)}".encode()
-        self.checkpoint.file_io.create_if_absent(self.checkpoint.path(_FIRST), data)
+        self.checkpoint.file_io.create_if_absent(self.checkpoint.path(_FIRST_OFFSETS_FILE), data)
 
     def has_first_offsets(self) -> bool:
         """Return whether the log has the offsets at which the first epoch begins."""
-        return self.checkpoint.file_io.exists(self.checkpoint.path(_FIRST))
+        return self.checkpoint.file_io.exists(self.checkpoint.path(_FIRST_OFFSETS_FILE))
 
     def begin(self, epoch: int, end: Offsets, now_ms: int) -> None:
         """Record the offsets at which an epoch ends, before it is read.
@@ -67,7 +68,7 @@ class EpochLogWriter:
         """
         metadata = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
         lines = f"{_VERSION}{json.dumps(metadata, separators=(',', ':'))}\n{offsets_text(end)}"
-        path = self.checkpoint.path(f"{_OFFSETS}/{epoch}")
+        path = self.checkpoint.path(f"{_OFFSETS_FOLDER}/{epoch}")
         data = lines.encode()
         file_io = self.checkpoint.file_io
         # A store may repeat a request whose answer was lost, and find the job's own file.
@@ -80,8 +81,8 @@ class EpochLogWriter:
 
     def finish(self, epoch: int) -> None:
         """Record that an epoch is done, and delete old epochs."""
-        path = self.checkpoint.path(f"{_COMMITS}/{epoch}")
-        self.checkpoint.file_io.create_if_absent(path, _DONE.encode())
+        path = self.checkpoint.path(f"{_COMMITS_FOLDER}/{epoch}")
+        self.checkpoint.file_io.create_if_absent(path, _COMMIT_TEXT.encode())
         self._purge(epoch - self.epochs_kept)
 
     def _purge(self, last_epoch: int) -> None:
@@ -90,7 +91,7 @@ class EpochLogWriter:
             return
         file_io = self.checkpoint.file_io
         is_first = self._purged_epoch < 0
-        for folder_name in (_OFFSETS, _COMMITS):
+        for folder_name in (_OFFSETS_FOLDER, _COMMITS_FOLDER):
             epochs = (
                 self._epochs(folder_name)
                 if is_first

@@ -10,7 +10,8 @@ from functools import cache
 import pytest
 
 from stream_app.app.config.app_config import KEYS
-from tests.tidy.project_files import modules, text_of
+from stream_app.model.options.core_options import OPTIONS
+from tests.tidy.project_files import modules, nodes_of, text_of, tree_of
 
 WHOLE = {
     "app/cli/arguments/compaction", "app/cli/arguments/configuration", "app/config/shown_job",
@@ -118,6 +119,38 @@ def test_each_spelling_of_the_question_is_noticed(spelling: str) -> None:
 def test_the_parts_of_a_database_are_not_a_question() -> None:
     quiet = "x = database.sync.renames_of(name)\nif table.sync(path): pass\nWholeDatabase(sync=1)"
     assert not any(questions(quiet))
+
+
+TYPED_KEYS = {
+    "app/ops/written_configuration": "writes a user's file",
+    "demo/demo_catalog": "writes a user's file",
+    "format/schema_json": "has the defaults of Paimon's older files",
+    "model/schema/table_only_options": "lists keys, most of which stream_app does not declare",
+}
+"""Modules that type keys of options again, with the reason."""
+
+
+def test_a_declared_option_is_named_by_its_constant() -> None:
+    """A key that is typed again may be wrong, and a search for the constant misses it."""
+    typing_modules = {
+        name.removeprefix("stream_app/").removesuffix(".py")
+        for name in modules("stream_app")
+        if not name.startswith("stream_app/model/options/") and any(typed_keys(tree_of(name)))
+    }
+    assert typing_modules == TYPED_KEYS.keys(), "write MERGE_ENGINE.key in place of 'merge-engine'"
+
+
+def test_typed_keys_are_seen() -> None:
+    tree = ast.parse("a = {'merge-engine': 1}\nb = 'sequence.field'\nc = 'bucket', 'type', 'x-y'")
+    assert sorted(typed_keys(tree)) == ["merge-engine", "sequence.field"]
+
+
+def typed_keys(tree: ast.Module) -> Iterator[str]:
+    """Texts that are the key of an option, and no word of English."""
+    for node in nodes_of(tree):
+        match node:
+            case ast.Constant(value=str(key)) if key in OPTIONS and re.search("[.-]", key):
+                yield key
 
 
 @cache

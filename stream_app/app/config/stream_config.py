@@ -27,14 +27,14 @@ class NonInsertRecords(enum.Enum):
 
 
 class RepeatedRecords(enum.Enum):
-    """Whether to store records that a job with another checkpoint has already stored."""
+    """The treatment of records that a job with another checkpoint has already stored."""
 
     REFUSE = "refuse"
     STORE = "store"
 
 
 class CompactionPolicy(enum.Enum):
-    """Whether the table's options or the job itself decides when a bucket is compacted."""
+    """The table's options or the job itself, which decides when a bucket is compacted."""
 
     OPTIONS = "options"
     AUTO = "auto"

@@ -23,7 +23,7 @@ from stream_app.cdc.column_drift import (
 from stream_app.cdc.json_records.json_options import TRUNCATE_KEY
 from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.errors import UsageError
-from stream_app.model.options.bucket_options import PARTITION_LOOKUP
+from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.schema.data_type import DataField, DataType, RowType, TypeRoot
 from stream_app.model.schema.history_columns import history_columns, keys_of_versions
@@ -262,7 +262,7 @@ def _certain_problems(
             )
     keys = tuple(dict.fromkeys(primary_keys))
     if keys == (_SOURCE_KEY,):
-        bucket_keys = options.get("bucket-key", "").split(",")
+        bucket_keys = options.get(BUCKET_KEY.key, "").split(",")
         keys = tuple(filter(None, dict.fromkeys((_SOURCE_KEY, *map(str.strip, bucket_keys)))))
     history = history_columns(options)
     keys, options = keys_of_versions(keys, partition_keys, options)

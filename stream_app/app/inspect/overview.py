@@ -16,6 +16,11 @@ from stream_app.model.bucket_id import NOT_FIXED
 from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
 from stream_app.model.files.joined_files import row_total
 from stream_app.model.files.manifest_entry import ManifestEntry, files_of_buckets
+from stream_app.model.options.bucket_options import (
+    BUCKET,
+    DYNAMIC_BUCKET_INITIAL_BUCKETS,
+    DYNAMIC_BUCKET_TARGET_ROW_NUM,
+)
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
 from stream_app.model.snapshot import PACE_PROPERTY, SOURCE_END_PROPERTY, Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_SIZE, BucketSize, bucket_advice
@@ -28,9 +33,9 @@ from stream_app.table.versions.waiting_row_count import count_waiting_rows
 
 _READ_SNAPSHOTS_MAX = 20
 _REMEDIES = {
-    "bucket": "stream-app rescale TABLE --buckets auto",
-    "dynamic-bucket.target-row-num": "for further keys",
-    "dynamic-bucket.initial-buckets": "in a new table",
+    BUCKET.key: "stream-app rescale TABLE --buckets auto",
+    DYNAMIC_BUCKET_TARGET_ROW_NUM.key: "for further keys",
+    DYNAMIC_BUCKET_INITIAL_BUCKETS.key: "in a new table",
 }
 
 

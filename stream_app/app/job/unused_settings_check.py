@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
+from stream_app.model.first_texts import first_texts
 from stream_app.planning.sync.named_tables import nearest_table
 
 _SHOWN_MAX = 20
@@ -46,11 +47,10 @@ class UnusedSettingsCheck:
 def _table_warning(name: str, names: Sequence[str]) -> JobWarning:
     nearest_name = nearest_table(name, names)
     rename_fix = f"rename it to [sync.tables.{nearest_name}]; " if nearest_name else ""
-    more = "" if len(names) <= _SHOWN_MAX else f" and {len(names) - _SHOWN_MAX} more"
     return JobWarning(
         problem=f"[sync.tables.{name}] does nothing so far: no message belongs to a table of that "
         "name",
-        fix=f"{rename_fix}name one of the tables {', '.join(names[:_SHOWN_MAX])}{more}",
+        fix=f"{rename_fix}name one of the tables {first_texts(names, _SHOWN_MAX)}",
     )
 
 

@@ -28,6 +28,7 @@ from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.kafka.security_options import security_options
+from stream_app.model.first_texts import first_texts
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.near_names import nearest_names
 
@@ -344,7 +345,4 @@ class BrokerConnection:
 
 
 def _name_list(names: Sequence[str]) -> str:
-    if not names:
-        return "none"
-    more = f" and {len(names) - _SHOWN_NAMES_MAX} more" if len(names) > _SHOWN_NAMES_MAX else ""
-    return ", ".join(names[:_SHOWN_NAMES_MAX]) + more
+    return first_texts(names, _SHOWN_NAMES_MAX) or "none"

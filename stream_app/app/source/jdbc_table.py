@@ -17,6 +17,7 @@ from stream_app.cdc.source_types.postgresql import postgresql_type
 from stream_app.cdc.source_types.remarks import GENERATED_COLUMN, LOSES_NULLS, inexact_remarks
 from stream_app.cdc.source_types.stored_times import stored_type
 from stream_app.errors import UsageError
+from stream_app.model.first_texts import first_texts
 from stream_app.model.schema.data_type import STRING, DataType
 from stream_app.model.source.mapping_options import MappingOption, MappingOptions
 from stream_app.model.source.source_table import SourceColumn, SourceTable
@@ -132,18 +133,13 @@ def _columns(connection: Any, url: JdbcUrl, relation: str | None) -> tuple[str, 
             [(schema, name)] = relations
             rows = read()
     if not rows:
-        first_names = ", ".join(".".join(path) for path in relations[:_SHOWN_TABLES_MAX]) or "none"
-        more = (
-            f" and {len(relations) - _SHOWN_TABLES_MAX} more"
-            if len(relations) > _SHOWN_TABLES_MAX
-            else ""
-        )
+        first_names = first_texts([".".join(path) for path in relations], _SHOWN_TABLES_MAX)
         raise UsageError(
             f"there is no table {relation}"
             if relation
             else f"the database has {len(relations)} tables",
             where=str(url),
-            fix=f"name one by --table: {first_names}{more}",
+            fix=f"name one by --table: {first_names or 'none'}",
         )
     return schema, name, rows
 

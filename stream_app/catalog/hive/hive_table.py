@@ -26,6 +26,7 @@ from stream_app.catalog.hive.thrift_struct import (
     text_map,
 )
 from stream_app.catalog.identifier import Identifier
+from stream_app.model.options.expire_options import PARTITION_EXPIRATION_TIME
 from stream_app.model.options.file_options import DATA_FILE_PATH_DIRECTORY
 from stream_app.model.options.write_options import METASTORE_PARTITIONED_TABLE
 from stream_app.model.schema.data_type import DataField
@@ -40,7 +41,6 @@ COMMENT = "comment"
 _TYPE_PARAMETERS = {"table_type": "PAIMON", "storage_handler": _STORAGE_HANDLER}
 _LOCATION_KEY = "paimon_location"
 _HIVE_PREFIX = "hive."
-_PARTITION_EXPIRATION_TIME = "partition.expiration-time"
 _RETENTION = 2**31 - 1
 """The table's retention, the largest value, as in Paimon: the metastore itself deletes nothing."""
 
@@ -171,7 +171,7 @@ def new_table_entry(
 ) -> Struct:
     """Return the entry of a new Paimon table."""
     options = schema.options
-    keys = (_PARTITION_EXPIRATION_TIME, DATA_FILE_PATH_DIRECTORY.key)
+    keys = (PARTITION_EXPIRATION_TIME.key, DATA_FILE_PATH_DIRECTORY.key)
     parameters = (
         {} if layout.has_properties else {key: options[key] for key in keys if key in options}
     )

@@ -79,16 +79,16 @@ class AvroBuffers(NamedTuple):
 @compiled
 def walk_messages(positions: AvroPositions, buffers: AvroBuffers) -> int:
     """Read messages into cells, and return the number of images."""
-    image, row_index = 0, 0
-    for message in range(len(positions.starts)):
-        span = positions.starts[message], positions.ends[message]
-        next_image, before, after = _read_message(span, buffers, (image, row_index))
-        positions.is_parsed[message] = next_image >= 0
+    image_index, row_index = 0, 0
+    for message_index in range(len(positions.starts)):
+        span = positions.starts[message_index], positions.ends[message_index]
+        next_image, before, after = _read_message(span, buffers, (image_index, row_index))
+        positions.is_parsed[message_index] = next_image >= 0
         if next_image >= 0:
             positions.before_indices[row_index] = before
             positions.after_indices[row_index] = after
-            image, row_index = next_image, row_index + 1
-    return image
+            image_index, row_index = next_image, row_index + 1
+    return image_index
 
 
 @compiled

@@ -107,12 +107,12 @@ class Span(NamedTuple):
     Attributes:
         position: the start of an image, an object or a list.
         end: the end of the message, or the start of its tail.
-        searches: the remaining number of searches for names.
+        search_count: the remaining number of searches for names.
     """
 
     position: int
     end: int
-    searches: int
+    search_count: int
 
 
 class ImageRow(NamedTuple):

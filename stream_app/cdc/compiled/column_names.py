@@ -58,10 +58,12 @@ def parse_name(
         expect next; and the remaining searches. The number of an unknown name is
         `NO_COLUMN - 1 - entry`, or `NO_COLUMN` if it has no entry.
     """
-    end, searches, next_entry = span
+    end, search_count, next_entry = span
     if byte_at(position) != QUOTE:
         position = blank_end(position, end)
-    value_position, entry, searches = _find_name(position, (end, searches), buffers, next_entry)
+    value_position, entry, search_count = _find_name(
+        position, (end, search_count), buffers, next_entry
+    )
     if value_position < 0 or value_position >= end:
         return DECLINED, NO_COLUMN, 0, 0
     if byte_at(value_position) <= SPACE:
@@ -76,7 +78,7 @@ def parse_name(
         if number_at(buffers.stamps + 8 * column) == stamp:
             return DECLINED, NO_COLUMN, 0, 0
         put_number(buffers.stamps, column, stamp)
-    return value_position, column, next_entry, searches
+    return value_position, column, next_entry, search_count
 
 
 @compiled
@@ -89,18 +91,18 @@ def _find_name(
         The position after the colon, or `DECLINED`; the name's entry, or -1 if it has none; and the
         remaining searches.
     """
-    end, searches = span
+    end, search_count = span
     entry, tried_count = first_entry, 1
     colon_end = _expected_name_end(position, end, buffers, entry)
     while colon_end < 0 and tried_count < buffers.name_count:
-        if searches == 0:
+        if search_count == 0:
             return DECLINED, 0, 0
-        searches, tried_count = searches - 1, tried_count + 1
+        search_count, tried_count = search_count - 1, tried_count + 1
         entry = entry + 1 if entry + 1 < buffers.name_count else 0
         colon_end = _expected_name_end(position, end, buffers, entry)
     if colon_end < 0:
-        return name_end(position), -1, searches
-    return colon_end, entry, searches
+        return name_end(position), -1, search_count
+    return colon_end, entry, search_count
 
 
 @compiled

@@ -60,23 +60,26 @@ def _decimal_end(position: int, scale: int, digits_max: int) -> tuple[int, int]:
     start = position
     while ZERO <= byte_at(position) <= NINE and position - start <= digits_max:
         position += 1
-    whole_digits = position - start
-    if whole_digits == 0 or (byte_at(start) == ZERO and whole_digits > 1):
+    whole_digit_count = position - start
+    if whole_digit_count == 0 or (byte_at(start) == ZERO and whole_digit_count > 1):
         return DECLINED, scale
-    fraction = 0
+    fraction_digit_count = 0
     if byte_at(position) == POINT:
         position += 1
-        while ZERO <= byte_at(position) <= NINE and whole_digits + fraction <= digits_max:
-            position, fraction = position + 1, fraction + 1
-        if fraction == 0:
+        while (
+            ZERO <= byte_at(position) <= NINE
+            and whole_digit_count + fraction_digit_count <= digits_max
+        ):
+            position, fraction_digit_count = position + 1, fraction_digit_count + 1
+        if fraction_digit_count == 0:
             return DECLINED, scale
     if (
-        fraction > scale
-        or whole_digits + scale > digits_max
+        fraction_digit_count > scale
+        or whole_digit_count + scale > digits_max
         or byte_at(position) | SMALL == SMALL_E
     ):
         return DECLINED, scale
-    return position, fraction
+    return position, fraction_digit_count
 
 
 @compiled
@@ -100,15 +103,18 @@ def parse_base64(position: int) -> tuple[int, int]:
         bits = bits << 6 | letter_bits
         position += 1
         letter_bits = _six_bits(byte_at(position))
-    letters = position - start
-    count, unused_bits = 6 * letters >> 3, 6 * letters & 7
-    position = _padding_end(position, letters)
-    if letters > _LETTERS_MAX or position < 0 or bits & ((1 << unused_bits) - 1):
+    letter_count = position - start
+    byte_count, unused_bits = 6 * letter_count >> 3, 6 * letter_count & 7
+    position = _padding_end(position, letter_count)
+    if letter_count > _LETTERS_MAX or position < 0 or bits & ((1 << unused_bits) - 1):
         return 0, DECLINED
     bits >>= unused_bits
-    if count > 1 and bits >> (8 * count - 9) in (0, 0x1FF):  # a byte more than the number needs
+    if byte_count > 1 and bits >> (8 * byte_count - 9) in (
+        0,
+        0x1FF,
+    ):  # a byte more than the number needs
         return 0, DECLINED
-    shift = 64 - 8 * count
+    shift = 64 - 8 * byte_count
     return bits << shift >> shift, position
 
 
@@ -151,11 +157,11 @@ def parse_wide_base64(position: int) -> tuple[int, int, int]:
     while letter_bits >= 0 and position - start <= _WIDE_LETTERS_MAX:
         position += 1
         letter_bits = _six_bits(byte_at(position))
-    letters = position - start
-    byte_count, unused_bits = 6 * letters >> 3, 6 * letters & 7
-    end = _padding_end(position, letters)
+    letter_count = position - start
+    byte_count, unused_bits = 6 * letter_count >> 3, 6 * letter_count & 7
+    end = _padding_end(position, letter_count)
     if (
-        letters > _WIDE_LETTERS_MAX
+        letter_count > _WIDE_LETTERS_MAX
         or end < 0
         or _six_bits(byte_at(position - 1)) & (1 << unused_bits) - 1
     ):
@@ -187,12 +193,12 @@ def _is_longer(low: int, high: int, byte_count: int) -> bool:
 
 
 @compiled
-def _padding_end(position: int, letters: int) -> int:
+def _padding_end(position: int, letter_count: int) -> int:
     """Return the position after the padding and the quote of a base64 text, or `DECLINED`."""
-    pads = -letters & 3
-    if letters == 0 or pads == 3:
+    pad_count = -letter_count & 3
+    if letter_count == 0 or pad_count == 3:
         return DECLINED
-    for _ in range(pads):
+    for _ in range(pad_count):
         if byte_at(position) != PADDING:
             return DECLINED
         position += 1

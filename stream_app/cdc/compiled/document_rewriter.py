@@ -125,15 +125,15 @@ def rewrite_messages(
     Returns:
         The number of rewritten messages.
     """
-    output, message_index = memory.output, 0
-    for message in range(len(positions.starts)):
-        span = positions.starts[message], positions.ends[message]
-        message_end = _rewrite_message(span, buffers, memory, (output, 2 * message + 1))
-        positions.is_rewritten[message] = message_end >= 0
+    output, rewritten_count = memory.output, 0
+    for message_index in range(len(positions.starts)):
+        span = positions.starts[message_index], positions.ends[message_index]
+        message_end = _rewrite_message(span, buffers, memory, (output, 2 * message_index + 1))
+        positions.is_rewritten[message_index] = message_end >= 0
         if message_end >= 0:
-            positions.lengths[message_index] = message_end - output
-            output, message_index = message_end, message_index + 1
-    return message_index
+            positions.lengths[rewritten_count] = message_end - output
+            output, rewritten_count = message_end, rewritten_count + 1
+    return rewritten_count
 
 
 @compiled
@@ -351,7 +351,7 @@ def _rewrite_document(
     """Rewrite a document, and return the position after the written bytes, or `DECLINED`."""
     position, end = span
     output, stamp = output_and_stamp
-    next_entry, searches = 0, end - position + 8 * buffers.name_count
+    next_entry, search_count = 0, end - position + 8 * buffers.name_count
     if byte_at(position) != OBJECT_START:
         return DECLINED
     byte = byte_at(position)
@@ -360,8 +360,8 @@ def _rewrite_document(
         position = blank_end(position + 1, end)
         if byte_at(position + 1) == _DOLLAR:
             return DECLINED
-        value_position, column, next_entry, searches = parse_name(
-            position, (end, searches, next_entry), buffers, stamp
+        value_position, column, next_entry, search_count = parse_name(
+            position, (end, search_count, next_entry), buffers, stamp
         )
         if value_position < 0:
             return DECLINED

@@ -55,7 +55,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
     Returns:
         The number of images.
     """
-    image, stamp = 0, 0
+    image_index, stamp = 0, 0
     for message_index in range(len(heads.starts)):
         start, tail_start = heads.starts[message_index], heads.tail_starts[message_index]
         heads.before_indices[message_index] = heads.after_indices[message_index] = -1
@@ -65,13 +65,13 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             continue
         if word_at(start + _WORD) & _TWO_BYTES != _BEFORE_END:
             continue
-        searches = tail_start - start + SEARCHES_PER_COLUMN * buffers.column_count
-        position, next_image, hash_sum = start + _BEFORE_SIZE, image, 0
+        search_count = tail_start - start + SEARCHES_PER_COLUMN * buffers.column_count
+        position, next_image, hash_sum = start + _BEFORE_SIZE, image_index, 0
         if byte_at(position) == OBJECT_START:
             before = parse_image(
-                Span(position, tail_start, searches), buffers, ImageRow(next_image, stamp)
+                Span(position, tail_start, search_count), buffers, ImageRow(next_image, stamp)
             )
-            position, searches = before.position, before.searches
+            position, search_count = before.position, before.search_count
             if position < 0:
                 continue
             heads.before_indices[message_index] = next_image
@@ -88,7 +88,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         position += _AFTER_SIZE
         if byte_at(position) == OBJECT_START:
             after = parse_image(
-                Span(position, tail_start, searches), buffers, ImageRow(next_image, stamp + 1)
+                Span(position, tail_start, search_count), buffers, ImageRow(next_image, stamp + 1)
             )
             if after.position != tail_start:
                 continue
@@ -96,7 +96,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             next_image, hash_sum = next_image + 1, hash_sum + after.unknown_sum + after.missing_sum
         elif position + _NULL_SIZE != tail_start or word_at(position) & _FOUR_BYTES != _NULL:
             continue
-        image = next_image
+        image_index = next_image
         heads.drift_hashes[message_index] = hash_sum
         heads.is_parsed[message_index] = True
-    return image
+    return image_index

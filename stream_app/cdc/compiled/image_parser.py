@@ -35,13 +35,13 @@ class ParsedImage(NamedTuple):
         position: the position after its brace, or `DECLINED`.
         unknown_sum, missing_sum: the sums of the drift hashes of its unknown and of its missing
             columns.
-        searches: the remaining number of searches for names.
+        search_count: the remaining number of searches for names.
     """
 
     position: int
     unknown_sum: int
     missing_sum: int
-    searches: int
+    search_count: int
 
 
 @compiled
@@ -51,22 +51,24 @@ def parse_image(
     image_row: ImageRow,
 ) -> ParsedImage:
     """Parse one image into the cells of its row."""
-    position, end, searches = span
+    position, end, search_count = span
     row_index, stamp = image_row
-    next_entry, hash_sum, parsed_columns = 0, 0, 0
+    next_entry, hash_sum, parsed_column_count = 0, 0, 0
     position = blank_end(position + 1, end)
     if byte_at(position) == OBJECT_END:
-        return ParsedImage(position + 1, 0, put_missing(buffers, row_index, stamp), searches)
+        return ParsedImage(position + 1, 0, put_missing(buffers, row_index, stamp), search_count)
     while True:
-        search = end, searches, next_entry
-        value_position, column, next_entry, searches = parse_name(position, search, buffers, stamp)
+        search = end, search_count, next_entry
+        value_position, column, next_entry, search_count = parse_name(
+            position, search, buffers, stamp
+        )
         if value_position < 0:
             return ParsedImage(DECLINED, 0, 0, 0)
         if column < 0:
             hash_sum += drift_hash_of_unknown(position, value_position, column)
             position = value_end(value_position, end)
         else:
-            parsed_columns += 1
+            parsed_column_count += 1
             position = parse_cell(value_position, buffers, (column, row_index))
         if position < 0 or position >= end:
             return ParsedImage(DECLINED, 0, 0, 0)
@@ -78,9 +80,9 @@ def parse_image(
     if byte_at(position) != OBJECT_END:
         return ParsedImage(DECLINED, 0, 0, 0)
     missing_sum = (
-        put_missing(buffers, row_index, stamp) if parsed_columns < buffers.column_count else 0
+        put_missing(buffers, row_index, stamp) if parsed_column_count < buffers.column_count else 0
     )
-    return ParsedImage(position + 1, hash_sum, missing_sum, searches)
+    return ParsedImage(position + 1, hash_sum, missing_sum, search_count)
 
 
 @compiled

@@ -51,7 +51,7 @@ class InnerBuffers(NamedTuple):
             the message that the parser is reading, and the second row includes it.
         partial: a bit for each object and list. If it is 1, columns that its images lack are not
             drift.
-        searches: the number of searches for names that a message may cause, besides one for each
+        search_count: the searches for names that a message may cause, besides one for each
             byte.
     """
 
@@ -60,7 +60,7 @@ class InnerBuffers(NamedTuple):
     list_count: int
     list_rows: int
     partial: int
-    searches: int
+    search_count: int
 
 
 class _InnerImages(NamedTuple):
@@ -70,12 +70,12 @@ class _InnerImages(NamedTuple):
         position: the position after its bracket, or `DECLINED`.
         hash_sum: the sum of its images' drift hashes, which differs from the sum of every other
             column.
-        searches: the remaining number of searches for names.
+        search_count: the remaining number of searches for names.
     """
 
     position: int
     hash_sum: int
-    searches: int
+    search_count: int
 
 
 class _ParsedList(NamedTuple):
@@ -90,7 +90,7 @@ class _ParsedList(NamedTuple):
     next_row: int
     unknown_sum: int
     missing_sum: int
-    searches: int
+    search_count: int
 
 
 @compiled
@@ -105,26 +105,28 @@ def parse_rows(rows: RowPositions, buffers: ImageBuffers, inner: InnerBuffers) -
         The number of parsed messages. Each is also a row of each object's buffers. The objects in
         lists are rows of the lists' buffers.
     """
-    image, lists, list_rows = 0, inner.list_count, inner.list_rows
+    image_index, list_count, list_rows = 0, inner.list_count, inner.list_rows
     for row_index in range(len(rows.starts)):
         start, end = rows.starts[row_index], rows.ends[row_index]
         rows.is_parsed[row_index] = False
         if end - start < 2 or byte_at(start) != OBJECT_START:
             continue
-        searches = end - start + inner.searches
-        for index in range(lists):
-            put_number(list_rows, lists + index, number_at(list_rows + WORD * index))
-        image_row = ImageRow(image, row_index + 1)
-        position, hash_sum = _parse_message(Span(start, end, searches), buffers, inner, image_row)
+        search_count = end - start + inner.search_count
+        for index in range(list_count):
+            put_number(list_rows, list_count + index, number_at(list_rows + WORD * index))
+        image_row = ImageRow(image_index, row_index + 1)
+        position, hash_sum = _parse_message(
+            Span(start, end, search_count), buffers, inner, image_row
+        )
         if 0 < position < end:
             position = blank_end(position, end)
         if position == end:
             rows.drift_hashes[row_index] = hash_sum
             rows.is_parsed[row_index] = True
-            image += 1
-            for index in range(lists):
-                put_number(list_rows, index, number_at(list_rows + WORD * (lists + index)))
-    return image
+            image_index += 1
+            for index in range(list_count):
+                put_number(list_rows, index, number_at(list_rows + WORD * (list_count + index)))
+    return image_index
 
 
 @compiled
@@ -140,26 +142,28 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
         The position after its brace, or `DECLINED`; and the sum of the drift hashes of its own
         fields, or of the images in it if it has some.
     """
-    position, end, searches = span
+    position, end, search_count = span
     row_index, stamp = image_row
     first_inner = buffers.column_count - inner.object_count - inner.list_count
-    next_entry, hash_sum, parsed_columns, image_hash_sum = 0, 0, 0, 0
+    next_entry, hash_sum, parsed_column_count, image_hash_sum = 0, 0, 0, 0
     position = blank_end(position + 1, end)
     is_empty = byte_at(position) == OBJECT_END
     while not is_empty:
-        search = end, searches, next_entry
-        value_position, column, next_entry, searches = parse_name(position, search, buffers, stamp)
+        search = end, search_count, next_entry
+        value_position, column, next_entry, search_count = parse_name(
+            position, search, buffers, stamp
+        )
         if value_position < 0:
             return DECLINED, 0
-        parsed_columns += column >= 0
+        parsed_column_count += column >= 0
         if column < 0:
             hash_sum += drift_hash_of_unknown(position, value_position, column)
             position = value_end(value_position, end)
         elif column >= first_inner and byte_at(value_position) != NULL_START:
             inner_images = _parse_inner_images(
-                Span(value_position, end, searches), buffers, inner, column, image_row
+                Span(value_position, end, search_count), buffers, inner, column, image_row
             )
-            position, searches = inner_images.position, inner_images.searches
+            position, search_count = inner_images.position, inner_images.search_count
             image_hash_sum += inner_images.hash_sum
         else:
             position = parse_cell(value_position, buffers, (column, row_index))
@@ -172,7 +176,7 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
         position += 1
     if byte_at(position) != OBJECT_END:
         return DECLINED, 0
-    if parsed_columns < buffers.column_count:
+    if parsed_column_count < buffers.column_count:
         hash_sum += put_missing(buffers, row_index, stamp)
     for index in range(inner.object_count):
         if byte_at(buffers.states + (first_inner + index) * buffers.width + row_index) != VALUE:
@@ -196,30 +200,34 @@ def _parse_inner_images(
     if byte_at(span.position) != (OBJECT_START if list_index < 0 else ARRAY_START):
         return _InnerImages(DECLINED, 0, 0)
     if list_index < 0:
-        position, unknown_sum, missing_sum, searches = parse_image(span, image_buffers, image_row)
+        position, unknown_sum, missing_sum, search_count = parse_image(
+            span, image_buffers, image_row
+        )
     else:
         start = number_at(inner.list_rows + WORD * list_index)
-        position, next_row, unknown_sum, missing_sum, searches = _parse_list(
+        position, next_row, unknown_sum, missing_sum, search_count = _parse_list(
             span, image_buffers, start
         )
         put_number(buffers.values, column * buffers.width + row_index, next_row - start)
         put_number(inner.list_rows, inner.list_count + list_index, next_row)
     if inner.partial >> index & 1:
         missing_sum = 0
-    return _InnerImages(position, (2 * index + 1) * (unknown_sum + missing_sum), searches)
+    return _InnerImages(position, (2 * index + 1) * (unknown_sum + missing_sum), search_count)
 
 
 @compiled
 def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> _ParsedList:
     """Parse the objects of a list as images, of which the first gets the row `start`."""
-    position, end, searches = span
+    position, end, search_count = span
     row_index, unknown_sum, missing_sum = start, 0, 0
     position = blank_end(position + 1, end)
     if byte_at(position) == ARRAY_END:
-        return _ParsedList(position + 1, row_index, 0, 0, searches)
+        return _ParsedList(position + 1, row_index, 0, 0, search_count)
     while row_index < buffers.width and byte_at(position) == OBJECT_START:
-        image = parse_image(Span(position, end, searches), buffers, ImageRow(row_index, position))
-        position, searches = image.position, image.searches
+        image = parse_image(
+            Span(position, end, search_count), buffers, ImageRow(row_index, position)
+        )
+        position, search_count = image.position, image.search_count
         if position < 0 or position >= end:
             return _ParsedList(DECLINED, start, 0, 0, 0)
         row_index = row_index + 1
@@ -227,7 +235,7 @@ def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> _ParsedList:
         missing_sum = missing_sum + image.missing_sum
         position = blank_end(position, end)
         if byte_at(position) == ARRAY_END:
-            return _ParsedList(position + 1, row_index, unknown_sum, missing_sum, searches)
+            return _ParsedList(position + 1, row_index, unknown_sum, missing_sum, search_count)
         if byte_at(position) != COMMA:
             return _ParsedList(DECLINED, start, 0, 0, 0)
         position = blank_end(position + 1, end)

@@ -33,6 +33,7 @@ from stream_app.cdc.debezium.message_keys import NO_KEY, KeyFields, MessageKeys
 from stream_app.cdc.json_records.batch_outcome import KeyQuestions
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
+from stream_app.model.options.merge_options import SEQUENCE_FIELD
 
 POSTGRESQL_CONNECTOR = "postgresql"
 WHOLE_IMAGES = ("mysql", "mariadb")
@@ -148,7 +149,7 @@ def uncertain_row_reason(rules: KeyRules, question: KeyQuestion, fields: KeyFiel
         key_problem = "the message has no key"
     else:
         missing_columns = sorted(rules.required_columns(question) - key_fields)
-        role = "the primary key" if rules.primary_key & set(missing_columns) else "sequence.field"
+        role = "the primary key" if rules.primary_key & set(missing_columns) else SEQUENCE_FIELD.key
         key_problem = (
             f"{key_name} ({', '.join(sorted(key_fields))}) lacks {', '.join(missing_columns)} "
             f"of {role}"

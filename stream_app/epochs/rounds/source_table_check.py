@@ -22,6 +22,7 @@ from stream_app.checkpoint.job_state import (
 )
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.errors import WrongSourceError
+from stream_app.model.first_texts import first_texts
 
 SHARDS_FIX = (
     "give each table of the source a job and a table of its own; if they are shards of one table, "
@@ -201,15 +202,9 @@ class SourceTableCheck:
             f"{name or 'a table that is not named'}"
             for (topic, name), (partition_number, offset) in sorted(counts.tables.items())
         ]
+        shown_tables = first_texts(texts, _SHOWN_TEXTS_MAX)
         return WrongSourceError(
-            f"the records are of {len(tables)} tables of the source: {_first_texts(texts, ', ')}",
-            where=_first_texts(places, "; "),
+            f"the records are of {len(tables)} tables of the source: {shown_tables}",
+            where=first_texts(places, _SHOWN_TEXTS_MAX, "; "),
             fix=SHARDS_FIX,
         )
-
-
-def _first_texts(texts: list[str], separator: str) -> str:
-    hidden_count = len(texts) - _SHOWN_TEXTS_MAX
-    return separator.join(texts[:_SHOWN_TEXTS_MAX]) + (
-        f" and {hidden_count} more" if hidden_count > 0 else ""
-    )

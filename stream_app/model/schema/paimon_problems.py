@@ -24,6 +24,7 @@ from stream_app.model.options.core_options import CoreOptions, option_named
 from stream_app.model.options.expire_options import (
     CHANGELOG_NUM_RETAINED_MAX,
     CHANGELOG_NUM_RETAINED_MIN,
+    PARTITION_EXPIRATION_TIME,
     SNAPSHOT_NUM_RETAINED_MAX,
     SNAPSHOT_NUM_RETAINED_MIN,
 )
@@ -40,7 +41,16 @@ from stream_app.model.options.merge_options import (
     SEQUENCE_SNAPSHOT_ORDERING,
 )
 from stream_app.model.options.option import is_on
-from stream_app.model.options.scan_options import SCAN_MODE, STREAMING_READ_OVERWRITE
+from stream_app.model.options.scan_options import (
+    SCAN_MODE,
+    SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_VERSION,
+    SCAN_WATERMARK,
+    STREAMING_READ_OVERWRITE,
+)
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
@@ -59,13 +69,13 @@ _TYPE_BY_OPTION = {
     "blob-external-storage-field": "BLOB",
     "blob-view-field": "BLOB",
 }
-_SNAPSHOT, _TAG, _WATERMARK = "scan.snapshot-id", "scan.tag-name", "scan.watermark"
-_MILLIS, _TIME = "scan.timestamp-millis", "scan.timestamp"
+_SNAPSHOT, _TAG, _WATERMARK = SCAN_SNAPSHOT_ID.key, SCAN_TAG_NAME.key, SCAN_WATERMARK.key
+_MILLIS, _TIME = SCAN_TIMESTAMP_MILLIS.key, SCAN_TIMESTAMP.key
 _FILES = "scan.file-creation-time-millis"
 _BETWEEN = ("incremental-between", "incremental-between-timestamp", "incremental-to-auto-tag")
 _DEFAULT_BY = {
     **dict.fromkeys((_MILLIS, _TIME), "from-timestamp"),
-    **dict.fromkeys((_SNAPSHOT, _TAG, _WATERMARK, "scan.version"), "from-snapshot"),
+    **dict.fromkeys((_SNAPSHOT, _TAG, _WATERMARK, SCAN_VERSION.key), "from-snapshot"),
     _FILES: "from-file-creation-time",
     "scan.creation-time-millis": "from-creation-timestamp",
     **dict.fromkeys(_BETWEEN[:2], "incremental"),
@@ -131,7 +141,7 @@ def _expiry_problems(
 ) -> Iterator[str]:
     """Yield problems with the expiry of partitions and of rows."""
     core = CoreOptions(options)
-    if "partition.expiration-time" in options and not partition_keys:
+    if PARTITION_EXPIRATION_TIME.key in options and not partition_keys:
         yield "partition.expiration-time is set, and the table has no partitions: leave it out"
     name = core[RECORD_LEVEL_TIME_FIELD]
     if not name:
@@ -299,8 +309,8 @@ def nested_problems(
     uses: dict[str, Collection[str]] = {
         "primary-keys": primary_keys,
         "partition-keys": partition_keys,
-        "bucket-key": core.columns(BUCKET_KEY),
-        "sequence.field": core.columns(SEQUENCE_FIELD),
+        BUCKET_KEY.key: core.columns(BUCKET_KEY),
+        SEQUENCE_FIELD.key: core.columns(SEQUENCE_FIELD),
         "the sequence of a sequence-group": group_columns,
     }
     problems = [

@@ -31,7 +31,7 @@ class MappingOption(enum.Enum):
 
 
 class InexactTimes(enum.Enum):
-    """How to treat times of day that Paimon's TIME cannot store exactly."""
+    """The treatment of times of day that Paimon's TIME cannot store exactly."""
 
     NUMBER = "number"
     STRING = "string"

@@ -24,7 +24,7 @@ from stream_app.model.source.topic_name import in_cluster
 
 
 class RenameReaction(enum.Enum):
-    """How a table reacts when its source has renamed a column."""
+    """The reaction of a table to a column that its source has renamed."""
 
     FOLLOW = "follow"
     NEW_COLUMN = "new-column"

@@ -11,6 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stream_app.model.options.bucket_options import (
+    BUCKET,
+    DYNAMIC_BUCKET_INITIAL_BUCKETS,
+    DYNAMIC_BUCKET_TARGET_ROW_NUM,
+)
+
 FAIR_SIZE = 1 << 30
 """The bytes of a bucket of suitable size."""
 _FAIR_SIZE_MIN = FAIR_SIZE // 8
@@ -81,23 +87,23 @@ def bucket_advice(
         partition_bytes_max = max(
             sum(size.byte_count for size in partition) for partition in partitions.values()
         )
-        option = "bucket"
+        option = BUCKET.key
         new_value = max(1, -(-partition_bytes_max // FAIR_SIZE))
         current_value = bucket_count
     elif not is_large and partition_buckets_max <= width:
-        option = "dynamic-bucket.initial-buckets"
+        option = DYNAMIC_BUCKET_INITIAL_BUCKETS.key
         new_value = 1
         current_value = width
     else:
         row_count = max(sum(size.row_count for size in sizes), 1)
-        option = "dynamic-bucket.target-row-num"
+        option = DYNAMIC_BUCKET_TARGET_ROW_NUM.key
         current_value = target_row_count
         new_value = max(_two_digits(FAIR_SIZE * row_count // max(total_size, 1)), _TARGET_MIN)
     # More buckets, or fewer keys per bucket, make buckets smaller, but do not remove a skew.
-    shrinks = new_value > current_value if option == "bucket" else new_value < current_value
+    shrinks = new_value > current_value if option == BUCKET.key else new_value < current_value
     grows = (
         new_value < current_value
-        if option != "dynamic-bucket.target-row-num"
+        if option != DYNAMIC_BUCKET_TARGET_ROW_NUM.key
         else new_value > current_value
     )
     if not (shrinks if is_large else grows):

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.model.options.bucket_options import BUCKET
 from stream_app.model.options.core_options import OPTIONS, check_writable
 from stream_app.model.schema.table_only_options import ENDING_OPTIONS, option_differences
 from stream_app.model.schema.table_schema import TableSchema, existing_problems
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.model.snapshot import Snapshot
 
-_MAY_CHANGE = frozenset({"bucket"})
+_MAY_CHANGE = frozenset({BUCKET.key})
 """Options that may change: partitions record their bucket count, which a commit checks."""
 
 
@@ -46,12 +47,12 @@ def adoption_conflict(
     Args:
         configured_options: the options of the job's configuration.
     """
-    for noun, old, new in (
+    for noun, old_keys, new_keys in (
         ("primary", job_schema.primary_keys, latest_schema.primary_keys),
         ("partition", job_schema.partition_keys, latest_schema.partition_keys),
     ):
-        if old != new:
-            return f"the {noun} keys were ({', '.join(old)}) and are ({', '.join(new)})"
+        if old_keys != new_keys:
+            return f"the {noun} keys were ({', '.join(old_keys)}) and are ({', '.join(new_keys)})"
     job_traits, latest_traits = job_schema.kind_traits, latest_schema.kind_traits
     if job_traits != latest_traits:
         return (

@@ -195,7 +195,9 @@ def _best_rules(
         for cost, rules in costs
         if cost.write_amplification <= least_writes * _TOLERANCE
     ]
-    return min(near_best_costs, key=lambda pair: (pair[0].runs, pair[0].write_amplification))[1]
+    return min(
+        near_best_costs, key=lambda pair: (pair[0].mean_run_count, pair[0].write_amplification)
+    )[1]
 
 
 def candidate_rules(

@@ -24,13 +24,13 @@ class SimulatedCost:
     Attributes:
         write_amplification: the bytes that flushes and compactions wrote for each byte of the
             flushes.
-        runs: the average number of sorted runs after a flush.
-        compactions: the compactions for each flush.
+        mean_run_count: the average number of sorted runs after a flush.
+        compactions_per_flush: the number of compactions for each flush.
     """
 
     write_amplification: float
-    runs: float
-    compactions: float
+    mean_run_count: float
+    compactions_per_flush: float
 
 
 def merged_size(written_size: float, keys_size: float | None) -> int:

@@ -53,7 +53,7 @@ class StreamStart:
     def __post_init__(self) -> None:
         """Refuse a start that lacks what its mode needs, or has what its mode does not take."""
         needs = (
-            ("a snapshot", "scan.snapshot-id", self.snapshot_id, self.mode in _BY_SNAPSHOT),
+            ("a snapshot", SCAN_SNAPSHOT_ID.key, self.snapshot_id, self.mode in _BY_SNAPSHOT),
             (
                 "a time",
                 "scan.timestamp-millis or scan.timestamp",

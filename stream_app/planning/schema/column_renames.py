@@ -44,7 +44,9 @@ class RenameDecision:
 
     def changes(self, schema: TableSchema) -> list[SchemaChange]:
         """Return the changes of the table's schema."""
-        changes: list[SchemaChange] = [RenameColumn(old, new) for old, new in self.renames]
+        changes: list[SchemaChange] = [
+            RenameColumn(old_name, new_name) for old_name, new_name in self.renames
+        ]
         for key, value in options_of_renamed(self.aliases).items():
             if value != schema.options.get(key):
                 changes.append(SetOption(key, value))
@@ -102,7 +104,7 @@ def renames_in_new_table(
 
 def options_of_renamed(aliases: Mapping[str, str]) -> dict[str, str]:
     """Return the table's option if a source name means another column; else none."""
-    text = ", ".join(f"{old}={new}" for old, new in sorted(aliases.items()))
+    text = ", ".join(f"{old_name}={new_name}" for old_name, new_name in sorted(aliases.items()))
     return {RENAMED_COLUMNS.key: text} if text else {}
 
 
@@ -111,8 +113,12 @@ def renamed_columns(schema: TableSchema) -> dict[str, str]:
     text = schema.options.get(RENAMED_COLUMNS.key, "")
     pairs = (part.partition("=") for part in text.split(","))
     names = schema.fields.names
-    aliases = {old.strip(): new.strip() for old, _, new in pairs}
-    return {old: new for old, new in aliases.items() if new in names and old not in names}
+    aliases = {old_name.strip(): new_name.strip() for old_name, _, new_name in pairs}
+    return {
+        old_name: new_name
+        for old_name, new_name in aliases.items()
+        if new_name in names and old_name not in names
+    }
 
 
 class _NameSearch:

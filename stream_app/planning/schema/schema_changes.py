@@ -32,7 +32,7 @@ class ColumnPosition:
 
 @dataclass(frozen=True, slots=True)
 class SetOption:
-    """Set an option of the table."""
+    """A new value of an option."""
 
     key: str
     value: str
@@ -40,21 +40,21 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class UnsetOption:
-    """Reset an option to its default."""
+    """The reset of an option to its default."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetTableComment:
-    """Comment the table; None: no comment."""
+    """The comment of the table; None: no comment."""
 
     comment: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddColumn:
-    """Add a column, which is null in all existing rows."""
+    """A new column, which is null in all existing rows."""
 
     name: str
     data_type: DataType
@@ -64,7 +64,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """Rename a column; its values stay."""
+    """The new name of a column, whose values stay."""
 
     name: str
     new_name: str
@@ -72,14 +72,14 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """Drop a column. A later column of the same name does not get its values."""
+    """The removal of a column. A later column of the same name does not get its values."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeType:
-    """Change a column's type without changing its nullability."""
+    """The new type of a column, whose nullability stays."""
 
     name: str
     data_type: DataType
@@ -87,7 +87,7 @@ class ChangeType:
 
 @dataclass(frozen=True, slots=True)
 class ChangeNullability:
-    """Make a column nullable or NOT NULL."""
+    """The new nullability of a column."""
 
     name: str
     nullable: bool
@@ -95,7 +95,7 @@ class ChangeNullability:
 
 @dataclass(frozen=True, slots=True)
 class SetColumnComment:
-    """Comment a column; None: no comment."""
+    """The comment of a column; None: no comment."""
 
     name: str
     comment: str | None
@@ -103,7 +103,7 @@ class SetColumnComment:
 
 @dataclass(frozen=True, slots=True)
 class SetColumnDefault:
-    """Give a column a default value, as text; None: no default."""
+    """The default value of a column, as text; None: no default."""
 
     name: str
     value: str | None
@@ -111,7 +111,7 @@ class SetColumnDefault:
 
 @dataclass(frozen=True, slots=True)
 class MoveColumn:
-    """Move a column among the others."""
+    """The new place of a column among the others."""
 
     name: str
     position: ColumnPosition
@@ -119,7 +119,7 @@ class MoveColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropPrimaryKey:
-    """Remove the primary key of an empty table."""
+    """The removal of the primary key of an empty table."""
 
 
 FieldChange = (

@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
-from stream_app.model.options.bucket_options import PARTITION_LOOKUP
+from stream_app.model.options.bucket_options import BUCKET, PARTITION_LOOKUP
+from stream_app.model.options.merge_options import CHANGELOG_PRODUCER, SEQUENCE_FIELD
 from stream_app.model.source.origin import Origin
 
 Names = tuple[str, ...]
-_NEEDS_KEY = ("bucket", "changelog-producer", "sequence.field")
+_NEEDS_KEY = (BUCKET.key, CHANGELOG_PRODUCER.key, SEQUENCE_FIELD.key)
 """Options for all tables that apply only to those with a primary key."""
 
 

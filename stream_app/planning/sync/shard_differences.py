@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from stream_app.model.first_texts import first_texts
 from stream_app.model.source.source_table import SourceTable
 
 _DIFFERENCES_MAX = 5
@@ -19,12 +20,7 @@ def shard_differences(shards: Mapping[str, SourceTable]) -> str:
         shards: name of a source table → its description in messages.
     """
     differences = list(_differences(shards)) if shards else []
-    more = (
-        f"; and {len(differences) - _DIFFERENCES_MAX} more"
-        if len(differences) > _DIFFERENCES_MAX
-        else ""
-    )
-    return "; ".join(differences[:_DIFFERENCES_MAX]) + more
+    return first_texts(differences, _DIFFERENCES_MAX, "; ")
 
 
 def _differences(shards: Mapping[str, SourceTable]) -> Iterator[str]:

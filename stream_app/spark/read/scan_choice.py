@@ -10,12 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
-from stream_app.model.options.scan_options import SCAN_MODE, SCAN_SNAPSHOT_ID, SCAN_WATERMARK
+from stream_app.model.options.scan_options import (
+    SCAN_MODE,
+    SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_WATERMARK,
+)
 from stream_app.spark.read.source_options import SourceOptions
 from stream_app.table.versions.time_travel import Timestamp, Version
 
-_SNAPSHOT, _TAG, _WATERMARK = "scan.snapshot-id", "scan.tag-name", "scan.watermark"
-_TIMES = ("scan.timestamp", "scan.timestamp-millis")
+_SNAPSHOT, _TAG, _WATERMARK = SCAN_SNAPSHOT_ID.key, SCAN_TAG_NAME.key, SCAN_WATERMARK.key
+_TIMES = (SCAN_TIMESTAMP.key, SCAN_TIMESTAMP_MILLIS.key)
 _BETWEEN, _BETWEEN_TIMES = "incremental-between", "incremental-between-timestamp"
 _VERSIONS = (_SNAPSHOT, _TAG, _WATERMARK, *_TIMES)
 _ALL = (*_VERSIONS, _BETWEEN, _BETWEEN_TIMES)

@@ -19,6 +19,14 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from stream_app.errors import UsageError
+from stream_app.model.options.scan_options import (
+    SCAN_MODE,
+    SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_WATERMARK,
+)
 from stream_app.model.row_kind import RowKind
 from stream_app.spark.read.scan_choice import start_option
 from stream_app.spark.read.source_options import (
@@ -41,12 +49,17 @@ from stream_app.table.read.selection import ROW_KIND_NAME
 from stream_app.table.storage_errors import storage_errors
 
 _BATCH_OPTIONS = (
-    "scan.tag-name",
-    "scan.watermark",
+    SCAN_TAG_NAME.key,
+    SCAN_WATERMARK.key,
     "incremental-between",
     "incremental-between-timestamp",
 )
-_START_OPTIONS = ("scan.mode", "scan.snapshot-id", "scan.timestamp", "scan.timestamp-millis")
+_START_OPTIONS = (
+    SCAN_MODE.key,
+    SCAN_SNAPSHOT_ID.key,
+    SCAN_TIMESTAMP.key,
+    SCAN_TIMESTAMP_MILLIS.key,
+)
 _ADDED_KINDS = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
 
 

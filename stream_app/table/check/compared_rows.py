@@ -21,7 +21,8 @@ from stream_app.cdc.change_batch import concat_rows
 from stream_app.mergetree.key_differences import differences, rows_of_keys
 from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.options.bucket_options import PARTITION_LOOKUP
+from stream_app.model.options.bucket_options import BUCKET, PARTITION_LOOKUP
+from stream_app.model.options.merge_options import CHANGELOG_PRODUCER
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
@@ -80,12 +81,12 @@ def compared_table(table: FileStoreTable) -> FileStoreTable:
     not name a partition.
     """
     if table.kind_traits.postpones:
-        options = {**table.schema.options, "bucket": str(SHARE_COUNT)}
+        options = {**table.schema.options, BUCKET.key: str(SHARE_COUNT)}
         return replace(table, schema=replace(table.schema, options=options))
     rule = index_rule(table.schema)
     if rule is None:
         return table
-    options = {**table.schema.options, "bucket": str(rule.share_count)}
+    options = {**table.schema.options, BUCKET.key: str(rule.share_count)}
     options.pop(PARTITION_LOOKUP.key, None)
     fields = tuple(
         replace(field, data_type=field.data_type.as_nullable())
@@ -164,7 +165,7 @@ class RowsOnDisk:
         )
 
     def _scratch_table(self) -> FileStoreTable:
-        options = {**self.table.schema.options, "changelog-producer": "none"}
+        options = {**self.table.schema.options, CHANGELOG_PRODUCER.key: "none"}
         return replace(
             self.table, location=self.folder, schema=replace(self.table.schema, options=options)
         )

@@ -205,7 +205,7 @@ class StreamScan:
 
     def _changes(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """Return the files with a snapshot's changes."""
-        read = IncrementalRead(self.table, None, self.row_filter)
+        incremental_read = IncrementalRead(self.table, None, self.row_filter)
         reads_overwrites = self.table.options[STREAMING_READ_APPEND_OVERWRITE]
         match follow_up(
             snapshot,
@@ -213,9 +213,9 @@ class StreamScan:
             reads_overwrites=reads_overwrites and not self.table.kind_traits.merges_by_key,
         ):
             case FollowUp.DELTA:
-                return read.added_entries(snapshot)
+                return incremental_read.added_entries(snapshot)
             case FollowUp.CHANGELOG:
-                return read.changelog_entries(snapshot)
+                return incremental_read.changelog_entries(snapshot)
             case FollowUp.NOTHING:
                 return []
 

@@ -149,7 +149,7 @@ class BucketCountState(BucketState):
 
     @property
     def has_index_to_read(self) -> bool:
-        """Return False, because `constraints` has the numbers and no manifest must be read."""
+        """Always False: `constraints` has the numbers, so no manifest must be read."""
         return False
 
     def fits(self, basis: BucketBasis) -> bool:

@@ -28,10 +28,10 @@ def sum_record_of_rows(
         CorruptFileError: a file is missing or damaged.
     """
     columns = tuple(enumerate(table.schema.fields))
-    read = SplitRead(table, table.schema.fields.names)
+    split_read = SplitRead(table, table.schema.fields.names)
 
     def sums_of(split: DataSplit) -> Iterator[tuple[bytes, RowSum]]:
-        for batch in read.read(split):
+        for batch in split_read.read(split):
             yield split.partition, sum_of_rows(batch, columns)
 
     splits = SplitScan(table).splits(snapshot)

@@ -135,13 +135,14 @@ def _sort_members(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers)
     input_order, output_order = buffers.order, buffers.sort_memory
     for member in range(member_count):
         put_number(input_order, member, number_at(buffers.members + 8 * member))
-    run = 1
-    while run < member_count:
-        for start in range(0, member_count, 2 * run):
-            _merge_runs(start, min(start + run, member_count), min(start + 2 * run, member_count),
+    run_length = 1
+    while run_length < member_count:
+        for start in range(0, member_count, 2 * run_length):
+            middle, end = start + run_length, start + 2 * run_length
+            _merge_runs(start, min(middle, member_count), min(end, member_count),
                    input_order, output_order, nodes)  # fmt: skip
         input_order, output_order = output_order, input_order
-        run *= 2
+        run_length *= 2
     if input_order != buffers.order:
         for member in range(member_count):
             put_number(buffers.order, member, number_at(input_order + 8 * member))
@@ -185,18 +186,18 @@ def _find_leaders(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers)
 @compiled
 def _number_names(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
     """Number the names in the order of their first use."""
-    names, size = 0, 0
+    name_count, names_size = 0, 0
     for member in range(member_count):
         node = number_at(buffers.members + 8 * member)
         leader = number_at(buffers.leaders + 8 * node)
         if leader == node:
-            put_number(buffers.name_numbers, node, names)
-            names += 1
-            size += number_at(nodes.name_sizes + 8 * node)
+            put_number(buffers.name_numbers, node, name_count)
+            name_count += 1
+            names_size += number_at(nodes.name_sizes + 8 * node)
         else:
             put_number(buffers.name_numbers, node, number_at(buffers.name_numbers + 8 * leader))
-    put_number(buffers.last_counts, NAMES, names)
-    put_number(buffers.last_counts, NAME_BYTES, size)
+    put_number(buffers.last_counts, NAMES, name_count)
+    put_number(buffers.last_counts, NAME_BYTES, names_size)
 
 
 @compiled

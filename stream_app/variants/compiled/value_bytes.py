@@ -70,14 +70,14 @@ def put_value(
 @compiled
 def put_metadata(member_count: int, cursor: int, nodes: NodeBuffers, buffers: MemberBuffers) -> int:
     """Write the dictionary in front of the cursor; return where it begins."""
-    names = number_at(buffers.last_counts + 8 * NAMES)
-    size = number_at(buffers.last_counts + 8 * NAME_BYTES)
-    width = _width(max(names, size))
-    text = cursor - size
-    offsets = text - (names + 1) * width
+    name_count = number_at(buffers.last_counts + 8 * NAMES)
+    names_size = number_at(buffers.last_counts + 8 * NAME_BYTES)
+    width = _width(max(name_count, names_size))
+    text = cursor - names_size
+    offsets = text - (name_count + 1) * width
     start = offsets - width - 1
     put_byte(start, 0, ENCODING_VERSION | (width - 1) << 6)
-    _put_little_endian(start + 1, names, width)
+    _put_little_endian(start + 1, name_count, width)
     name_start = 0
     for member in range(member_count):
         node = number_at(buffers.members + 8 * member)
@@ -98,29 +98,29 @@ def _put_container(
 ) -> int:
     """Write the header of a container whose content extends from `data` to `container_end`."""
     is_object = number_at(nodes.kinds + 8 * node) == OBJECTS
-    size = number_at(nodes.sizes + 8 * node)
+    member_count = number_at(nodes.sizes + 8 * node)
     width = _width(container_end - data)
-    first_slot = number_at(buffers.firsts + 8 * node) if is_object and size else 0
+    first_slot = number_at(buffers.firsts + 8 * node) if is_object and member_count else 0
     id_width = 0
     if is_object:
-        id_width = _width(_largest_number(first_slot, size, buffers))
-    count_width = 4 if size > SMALL_COUNT_MAX else 1
-    start = data - (1 + count_width + size * id_width + (size + 1) * width)
+        id_width = _width(_largest_number(first_slot, member_count, buffers))
+    count_width = 4 if member_count > SMALL_COUNT_MAX else 1
+    start = data - (1 + count_width + member_count * id_width + (member_count + 1) * width)
     ids = start + 1 + count_width
-    offsets = ids + size * id_width
-    _put_little_endian(start + 1, size, count_width)
-    large = 1 if count_width > 1 else 0
+    offsets = ids + member_count * id_width
+    _put_little_endian(start + 1, member_count, count_width)
+    large_flag = 1 if count_width > 1 else 0
     if is_object:
-        put_byte(start, 0, (large << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | OBJECT)
-        for slot in range(first_slot, first_slot + size):
+        put_byte(start, 0, (large_flag << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | OBJECT)
+        for slot in range(first_slot, first_slot + member_count):
             member = number_at(buffers.slots + 8 * slot)
             _put_little_endian(ids, number_at(buffers.name_numbers + 8 * member), id_width)
             _put_little_endian(offsets, number_at(nodes.value_starts + 8 * member) - data, width)
             ids, offsets = ids + id_width, offsets + width
     else:
-        put_byte(start, 0, (large << 2 | (width - 1)) << 2 | ARRAY)
+        put_byte(start, 0, (large_flag << 2 | (width - 1)) << 2 | ARRAY)
         element = node + 1
-        for _ in range(size):
+        for _ in range(member_count):
             _put_little_endian(offsets, number_at(nodes.value_starts + 8 * element) - data, width)
             element, offsets = number_at(nodes.nexts + 8 * element), offsets + width
     _put_little_endian(offsets, container_end - data, width)
@@ -128,9 +128,9 @@ def _put_container(
 
 
 @compiled
-def _largest_number(first_slot: int, size: int, buffers: MemberBuffers) -> int:
+def _largest_number(first_slot: int, member_count: int, buffers: MemberBuffers) -> int:
     largest_number = 0
-    for slot in range(first_slot, first_slot + size):
+    for slot in range(first_slot, first_slot + member_count):
         member = number_at(buffers.slots + 8 * slot)
         largest_number = max(largest_number, number_at(buffers.name_numbers + 8 * member))
     return largest_number
@@ -154,10 +154,10 @@ def _put_text(node: int, kind: int, cursor: int, nodes: NodeBuffers) -> int:
 
 @compiled
 def _copy_bytes(position: int, output_position: int, size: int) -> None:
-    words = size >> 3
-    for index in range(words):
+    word_count = size >> 3
+    for index in range(word_count):
         put_number(output_position, index, number_at(position + 8 * index))
-    for index in range(8 * words, size):
+    for index in range(8 * word_count, size):
         put_byte(output_position, index, byte_at(position + index))
 
 

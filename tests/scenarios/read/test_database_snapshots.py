@@ -169,3 +169,14 @@ def test_read_takes_a_transaction(shop: Shop, capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out) == {"id": 1, "v": 20}
     assert main([*read, "700"]) == 2
     assert "no database snapshot is at the transaction 700" in capsys.readouterr().err
+
+
+def test_read_refuses_a_branch_at_a_transaction(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A branch numbers its own snapshots, and a database snapshot has those of the table."""
+    shop.step(10)
+    table = str(shop.folder / "a")
+    assert main(["branch", "create", table, "b"]) == 0
+    assert main(["read", f"{table}$branch_b", "--as-of-database", "701"]) == 2
+    assert "the table is its branch 'b'" in capsys.readouterr().err

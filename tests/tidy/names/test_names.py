@@ -273,13 +273,15 @@ def test_no_value_but_a_field_is_called_of() -> None:
 
 
 def test_a_number_is_not_named_by_the_things_that_it_counts() -> None:
-    """`files` are files, and `file_count` is their number. In machine code an int is an address."""
+    """`files` are files, and `file_count` is their number.
+
+    In machine code the fields of buffers and the parameters are addresses.
+    """
     plurals = [
         f"{module}: {name}"
         for module in modules("stream_app")
-        if "/compiled/" not in module
         for name in counted_things(tree_of(module))
-        if name not in PLURALS_STORED
+        if name not in PLURALS_STORED and not ("/compiled/" in module and "." in name)
     ]
     assert plurals == [], "add _count, or name what the number is"
 

@@ -134,6 +134,15 @@ def test_entries_of_a_docstring_are_counted_each() -> None:
 
 
 _NOUN = re.compile(r"(?:The|A|An|All|Each|Every|Whether)\b")
+_NO_NOUNS = frozenset(
+    [
+        *("Add", "Change", "Comment", "Do", "Does", "Drop", "Give", "Has", "How", "Is", "Make"),
+        *("Move", "Read", "Remove", "Rename", "Reset", "Return", "Set", "What", "When", "Where"),
+        *("Whether", "Which", "Write", "Yield"),
+    ]
+)
+"""First words of a docstring that say what a function does, or ask a question."""
+
 _GETTERS = ("property", "contextmanager", ".setter")
 
 
@@ -149,6 +158,29 @@ def noun_docstrings(tree: ast.Module) -> Iterator[int]:
                     continue
                 if _NOUN.match(ast.get_docstring(function) or ""):
                     yield function.lineno
+
+
+def verb_docstrings(tree: ast.Module) -> Iterator[int]:
+    """Lines of classes whose docstring begins with a question, or with a verb of their name."""
+    for node in nodes_of(tree):
+        if isinstance(node, ast.ClassDef):
+            first_word = (ast.get_docstring(node) or "").partition(" ")[0]
+            if first_word in _NO_NOUNS:
+                yield node.lineno
+
+
+def test_docstrings_of_classes_begin_with_a_noun() -> None:
+    lines = [
+        f"{name}:{line}"
+        for name in modules("stream_app")
+        for line in verb_docstrings(tree_of(name))
+    ]
+    assert lines == [], "name what its values are; an error's class may say what is wrong"
+
+
+def test_docstrings_of_classes_that_begin_with_a_verb_are_seen() -> None:
+    tree = ast.parse("class A:\n  'Set it.'\nclass B:\n  'A set.'\nclass C:\n  'Whether it is.'")
+    assert list(verb_docstrings(tree)) == [1, 5]
 
 
 def test_docstrings_of_functions_begin_with_a_verb() -> None:

@@ -89,4 +89,4 @@ def test_a_simulation_writes_each_byte_once_at_least_and_keeps_to_the_trigger(
     for updates in (True, False):
         cost = simulate(rules, num_levels, size, count_max=2 * size, has_updates=updates)
         assert cost.write_amplification >= 1
-        assert 1 <= cost.runs <= rules.run_count_trigger + 1
+        assert 1 <= cost.mean_run_count <= rules.run_count_trigger + 1

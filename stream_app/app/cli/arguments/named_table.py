@@ -13,6 +13,7 @@ from stream_app.app.opening.job_catalog import open_job_table
 from stream_app.app.ops.recorded_tables import paths_of
 from stream_app.catalog.identifier import name_in_path
 from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.model.first_texts import first_texts
 from stream_app.planning.sync.named_tables import nearest_table
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_named_table
@@ -30,9 +31,8 @@ def check_table_name(name: str, known_names: Collection[str], where: str) -> Non
         return
     nearest_name = nearest_table(name, known_names)
     suggestion = f"did you mean {nearest_name}? " if nearest_name else ""
-    shown_names = ", ".join(sorted(known_names)[:_SHOWN_MAX])
-    more = f" and {len(known_names) - _SHOWN_MAX} more" if len(known_names) > _SHOWN_MAX else ""
-    choice = f"name one of {shown_names}{more}" if known_names else "wait for the job's first table"
+    shown_names = first_texts(sorted(known_names), _SHOWN_MAX)
+    choice = f"name one of {shown_names}" if known_names else "wait for the job's first table"
     raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{suggestion}{choice}")
 
 

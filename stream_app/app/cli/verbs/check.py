@@ -219,11 +219,15 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
     """Compare one table or a job's tables with the source; return the exit code."""
     config = load_config_argument(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
-    if (args.table is None and job_tables is None) or args.source_kafka or args.quick:
+    if args.table is None and job_tables is None:
+        raise UsageError(
+            "--source needs a table to compare",
+            fix="name the table, or its job's configuration for all of them (--conf)",
+        )
+    if args.source_kafka or args.quick:
         raise UsageError(
             "--source compares rows by checksums alone",
-            fix="name the table, or its job's configuration for all of them (--conf), and leave "
-            "out --source-kafka and --quick",
+            fix="leave out --source-kafka and --quick",
         )
     wait_s = duration_argument("--wait", args.wait) / 1000
     if job_tables is not None:

@@ -18,6 +18,7 @@ from stream_app.errors import UsageError
 from stream_app.table.api.paimon_database import NEWEST, PaimonDatabase
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.upkeep_refusals import check_is_main
 from stream_app.table.versions.time_travel import Version
 
 DESCRIPTION = "Print the rows of a table at a snapshot: the newest row of each key."
@@ -106,7 +107,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _snapshot_id_as_of(table: FileStoreTable, transaction: str) -> int:
-    """Return the id of the table's snapshot at a transaction of its source."""
+    """Return the id of the table's snapshot at a transaction of its source.
+
+    Raises:
+        UsageError: the table is a branch, of which database snapshots know nothing; or no database
+            snapshot is at the transaction.
+    """
+    check_is_main(table)
     database_folder, _, name = table.location.rpartition("/")
     as_of = PaimonDatabase(database_folder, table.file_io).as_of(
         transaction=None if transaction == NEWEST else transaction

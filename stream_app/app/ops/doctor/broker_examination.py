@@ -27,6 +27,7 @@ from stream_app.app.source.topic_messages import sampled_messages
 from stream_app.clock import Clock
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
+from stream_app.model.first_texts import first_texts
 
 _NAMES_MAX = 5
 
@@ -137,5 +138,4 @@ class BrokerExamination:
 
 
 def _name_list(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
-    return f"topic {', '.join(names[:_NAMES_MAX])}{more}"
+    return f"topic {first_texts(names, _NAMES_MAX)}"

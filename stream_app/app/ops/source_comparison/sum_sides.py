@@ -21,6 +21,7 @@ from stream_app.app.ops.source_comparison.database_side import (
 from stream_app.app.ops.source_comparison.table_side import TableSide, both_sides, newest_side
 from stream_app.format.row_hash.row_texts import readable_texts
 from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.first_texts import first_texts
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import Version
 
@@ -97,18 +98,12 @@ class SumSides:
             ("are not in the source", outcome.unexpected_keys),
         ):
             if keys:
-                texts = "; ".join(
-                    readable_texts(key, self.table_side.keys) for key in keys[:_SHOWN_KEYS_MAX]
-                )
-                more = (
-                    f"; and {len(keys) - _SHOWN_KEYS_MAX} more"
-                    if len(keys) > _SHOWN_KEYS_MAX
-                    else ""
-                )
+                key_texts = [readable_texts(key, self.table_side.keys) for key in keys]
+                shown_texts = first_texts(key_texts, _SHOWN_KEYS_MAX, "; ")
                 yield Finding(
                     kind=FindingKind.SOURCE,
                     problem=f"{len(keys)} {rows_text} {problem}, compared with {label}: "
-                    f"{texts}{more}",
+                    f"{shown_texts}",
                     where=self.table_side.table.location,
                     fix=_FIX,
                 )

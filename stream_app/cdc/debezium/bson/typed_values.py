@@ -43,13 +43,15 @@ from stream_app.model.schema.data_type import BINARY_ROOTS, LIST_ROOTS, DataType
 _SHOWN_MAX = 80
 _ESCAPED_NAME = r'\\.[^"]*"\s*:'
 """A name with a backslash in it, or a text that looks like one."""
-_NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
+_KINDS_OF_NUMBERS = frozenset(
+    {MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT}
+)
 _ALLOWED_KINDS: Mapping[Family, frozenset[MongoKind]] = {
     Family.STRING: frozenset(MongoKind),
-    Family.BOOLEAN: _NUMBERS - {MongoKind.MOMENT},
-    Family.INTEGER: _NUMBERS,
-    Family.FLOAT: _NUMBERS,
-    Family.DECIMAL: _NUMBERS,
+    Family.BOOLEAN: _KINDS_OF_NUMBERS - {MongoKind.MOMENT},
+    Family.INTEGER: _KINDS_OF_NUMBERS,
+    Family.FLOAT: _KINDS_OF_NUMBERS,
+    Family.DECIMAL: _KINDS_OF_NUMBERS,
     Family.DATE: frozenset({MongoKind.TEXT, MongoKind.MOMENT}),
     Family.TIMESTAMP: frozenset({MongoKind.TEXT, MongoKind.MOMENT}),
     Family.TIME: frozenset({MongoKind.TEXT}),

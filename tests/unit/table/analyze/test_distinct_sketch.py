@@ -10,7 +10,7 @@ import pytest
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.table.analyze.distinct_sketch import HASHES_MAX, DistinctSketch
 
-MOST_ERROR = 5 / HASHES_MAX**0.5
+ERROR_MAX = 5 / HASHES_MAX**0.5
 """Five standard errors."""
 
 
@@ -39,7 +39,7 @@ def test_many_values_are_counted_about(data_type: str) -> None:
     ]
     estimate = count(data_type, *batches)
     assert estimate != 910_000
-    assert abs(estimate / 910_000 - 1) < MOST_ERROR
+    assert abs(estimate / 910_000 - 1) < ERROR_MAX
 
 
 def test_zeros_of_both_signs_are_one_value() -> None:

@@ -26,9 +26,9 @@ from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publi
 
 DESCRIPTION = "List, create and delete branches of a table, or make the table follow one."
 EPILOG = """\
-A branch has snapshots, schemas and tags of its own, and shares the table's other files. Every verb
-takes it as TABLE$branch_NAME, and a job of one table writes it by the key `branch`. In a shell, put
-the name in single quotes.
+A branch has snapshots, schemas and tags of its own, and shares the table's other files. Verbs take
+it as TABLE$branch_NAME, and a job of one table writes it by the key `branch`. In a shell, put the
+name in single quotes.
 
 fast-forward makes the main branch what the branch is. It deletes the main branch's snapshots and
 tags behind the one at which the branch began, for good; stop the table's writers first. The

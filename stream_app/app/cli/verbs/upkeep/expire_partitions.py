@@ -12,6 +12,10 @@ from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.errors import UsageError
+from stream_app.model.options.expire_options import (
+    PARTITION_EXPIRATION_TIME,
+    PARTITION_TIMESTAMP_PATTERN,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import require_writable
 from stream_app.table.upkeep.expire_partitions import (
@@ -97,8 +101,8 @@ def run(args: argparse.Namespace) -> int:
     """
     keys = [f"partition.{option}" for option, _, _ in _OPTIONS.values()]
     options = {key: value for key in keys if (value := getattr(args, key)) is not None}
-    if "partition.expiration-time" in options:
-        duration_argument("--expiration-time", options["partition.expiration-time"])
+    if PARTITION_EXPIRATION_TIME.key in options:
+        duration_argument("--expiration-time", options[PARTITION_EXPIRATION_TIME.key])
     table = require_writable(open_table_argument(args.table)).with_options(options)
     retention = partition_retention(table.options)
     if not table.schema.partition_keys:
@@ -113,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
             where=table.location,
             fix="give --expiration-time, or set the table's option 'partition.expiration-time'",
         )
-    _check_pattern(options.get("partition.timestamp-pattern"), table.schema.partition_keys)
+    _check_pattern(options.get(PARTITION_TIMESTAMP_PATTERN.key), table.schema.partition_keys)
     expire = ExpirePartitions(table, retention)
 
     expiry = expire.plan()

@@ -12,6 +12,7 @@ from stream_app.app.cli.output.upkeep_steps import run_upkeep
 from stream_app.app.inspect.snapshot_files import BucketFilter
 from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import UsageError
+from stream_app.model.options.bucket_options import BUCKET
 from stream_app.planning.buckets.rescale_plan import PlannedRescale, planned_rescales
 from stream_app.planning.schema.schema_changes import SetOption
 from stream_app.table.file_store_table import FileStoreTable
@@ -117,7 +118,7 @@ def new_option(
         bucket_count = plan[0].new_bucket_count
     if bucket_count is None or table.kind_traits.postpones:
         return None
-    option = SetOption("bucket", str(bucket_count))
+    option = SetOption(BUCKET.key, str(bucket_count))
     is_same = next_schema(table, [option]).schema_id == table.schema.schema_id
     return None if is_same else option
 
