@@ -24,7 +24,7 @@ _SEMANTICS = (CONNECT, "io.debezium.")
 _CHOICES = ("oneOf", "anyOf", "allOf")
 _LINKS_MAX = 64
 """The most references and choices that are followed from one field."""
-_SHOWN_MAX = 160
+_SHOWN_LENGTH_MAX = 160
 _IMAGES = frozenset(["before", "after"])
 
 
@@ -56,7 +56,7 @@ def _struct_or_problem(registered_schema: RegisteredSchema) -> Mapping[str, Any]
         problem = "it nests too deeply"
     except (ValueError, KeyError, TypeError, AttributeError, LookupError) as error:
         problem = f"{type(error).__name__}: {error}"
-    return f"has a schema that is not JSON Schema: {problem}"[:_SHOWN_MAX]
+    return f"has a schema that is not JSON Schema: {problem}"[:_SHOWN_LENGTH_MAX]
 
 
 @dataclass(frozen=True, slots=True)

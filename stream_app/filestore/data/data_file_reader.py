@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
+from stream_app.errors import RESTORE_FIX, CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.part_filter import PartFilter
 from stream_app.format.arrow_schema import stored_fields
@@ -38,7 +38,6 @@ _READ_AGAIN = (
     "roll the table back to a tag"
 )
 _CHANGE_BACK = "give the column a type again that fits its values (ALTER TABLE), then read again"
-_RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ class DataFileReader:
             raise CorruptFileError(
                 f"a data file has {size} bytes, its manifest says {file.file_size}",
                 where=path,
-                fix=_RESTORE,
+                fix=RESTORE_FIX,
             )
 
     def _columns_by_id(self, file: DataFileMeta) -> dict[int, DataField]:

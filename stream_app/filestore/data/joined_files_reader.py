@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.errors import CorruptFileError, UnsupportedTableError
+from stream_app.errors import RESTORE_FIX, CorruptFileError, UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import DataFileReader
 from stream_app.format.data_files.blob_file_format import BlobIndex, blob_windows, read_blob_index
@@ -253,5 +253,5 @@ def _next_rows(stream: Iterator[pa.RecordBatch]) -> pa.RecordBatch:
             return batch
     raise CorruptFileError(
         "a data file has fewer rows than its manifest says",
-        fix="restore the file from a backup, or roll the table back to a tag",
+        fix=RESTORE_FIX,
     )

@@ -270,9 +270,7 @@ class IcebergPublisher:
             snapshot_id=snapshot.snapshot_id,
             parent_id=update.snapshots[-1].snapshot_id if update.snapshots else None,
             sequence_number=version,
-            time_ms=max(
-                [snapshot.time_ms, *(old_snapshot.time_ms for old_snapshot in update.snapshots)]
-            ),
+            time_ms=max([snapshot.time_ms, *(earlier.time_ms for earlier in update.snapshots)]),
             manifest_list=self.iceberg_files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
             summary=snapshot_summary(
