@@ -54,7 +54,7 @@ class CommitHistory:
         is_newer = created_snapshot is not None and created_snapshot.snapshot_id > self.known_id
         return created_snapshot if is_newer else self.known_snapshot
 
-    def note_known(self, snapshot: Snapshot | None) -> None:
+    def note_known_snapshot(self, snapshot: Snapshot | None) -> None:
         """Note that later decisions are based on this snapshot."""
         self.known_snapshot = snapshot
 
@@ -67,7 +67,7 @@ class CommitHistory:
         """Note that the writer is about to create this snapshot; the outcome may stay unknown."""
         self._attempted_lists.append(snapshot.delta_manifest_list)
 
-    def note_created(self, snapshot: Snapshot) -> None:
+    def note_created_snapshot(self, snapshot: Snapshot) -> None:
         """Note that the writer created a snapshot, which becomes known if it follows the known one.
 
         An overwrite never becomes known: a follower reads its changes like another writer's.

@@ -220,7 +220,7 @@ class IcebergPublisher:
         self._published_metadata = metadata
         drops_snapshots = delete_unnamed_files(self.iceberg_files, base, metadata)
         if drops_snapshots and publishes_vectors(self.table.options):
-            self._vector_files.delete_unused()
+            self._vector_files.delete_unused_copies()
 
     def _latest_metadata(self) -> IcebergMetadata | None:
         version = self.iceberg_files.latest_version()

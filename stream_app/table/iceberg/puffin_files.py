@@ -78,7 +78,7 @@ class VectorFiles:
             written_files |= {file.key: replace(file, size=len(data)) for file in file_vectors}
         return written_files
 
-    def delete_unused(self) -> None:
+    def delete_unused_copies(self) -> None:
         """Delete the copies of index files that an expiry has deleted."""
         # The copies are listed first, because a copy is younger than its index file.
         copies = self.iceberg_files.puffin_paths()

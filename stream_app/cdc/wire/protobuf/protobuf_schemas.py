@@ -112,7 +112,8 @@ def _run_protoc(registered_schema: RegisteredSchema) -> bytes:
                 continue
             if not _IMPORTED_FILE.fullmatch(name):
                 raise UnreadableRecordError(
-                    f"has a schema that imports {name[:_SHOWN_LENGTH_MAX]!r}, which is not a file name"
+                    f"has a schema that imports {name[:_SHOWN_LENGTH_MAX]!r}, "
+                    "which is not a file name"
                 )
             file = Path(folder, name)
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -254,7 +254,7 @@ class BucketCoordinator:
             self.dropped_compactions.forget(compaction.bucket_id)
             self._managers[compaction.bucket_id].apply(compaction.change)
             if self._policy is not None:
-                self._policy.note_compacted(compaction.change)
+                self._policy.note_compaction(compaction.change)
 
     def note_doubt(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""
