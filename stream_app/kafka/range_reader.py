@@ -364,8 +364,8 @@ def _range_mask(fields: MessageFields, progress: _Progress) -> Bools:
     offsets = fields.offsets
     is_in_range: Bools = (offsets >= progress.next_offset) & (offsets < progress.offset_range.end)
     is_in_range &= fields.errors == 0
-    highest = np.maximum.accumulate(np.where(is_in_range, offsets, -1))
-    is_in_range[1:] &= offsets[1:] > highest[:-1]  # leaves out an offset that comes again
+    highest_offsets = np.maximum.accumulate(np.where(is_in_range, offsets, -1))
+    is_in_range[1:] &= offsets[1:] > highest_offsets[:-1]  # leaves out an offset that comes again
     return is_in_range
 
 

@@ -126,8 +126,10 @@ def _fields(schema_node: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
     for name in order:
         field_node, nullable = schema_node.with_node(properties[name]).resolve()
         connect_field = _connect_field(field_node.schema)
-        by_connect = any("connect.index" in node for node in (properties[name], field_node.schema))
-        may_lack = name not in required_names and not by_connect
+        is_of_connect = any(
+            "connect.index" in node for node in (properties[name], field_node.schema)
+        )
+        may_lack = name not in required_names and not is_of_connect
         connect_field["field"] = name
         connect_field["optional"] |= nullable or may_lack
         if depth and name in _IMAGES and connect_field["type"] == "struct":

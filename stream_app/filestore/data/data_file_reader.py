@@ -182,8 +182,10 @@ class DataFileReader:
         return [self._stored_column(by_id, column) for column in self.columns]
 
     @staticmethod
-    def _stored_column(by_id: Mapping[int, DataField], column: DataField) -> DataField | None:
-        stored_column = by_id.get(column.field_id)
+    def _stored_column(
+        column_by_id: Mapping[int, DataField], column: DataField
+    ) -> DataField | None:
+        stored_column = column_by_id.get(column.field_id)
         if stored_column is None or can_be_read_as(stored_column.data_type, column.data_type):
             return stored_column
         raise UnsupportedTableError(

@@ -63,25 +63,25 @@ class JoinedFilesReader:
     def _join_columns(self, group: JoinedFiles) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield first row → batch of a group of files, each of which has other columns."""
         reader = self.bucket_files.reader
-        by_files: dict[tuple[DataFileMeta, ...], list[DataField]] = {}
+        fields_by_files: dict[tuple[DataFileMeta, ...], list[DataField]] = {}
         for column in reader.columns:
             files_with_column = tuple(
                 file for file in group.files if reader.has_column(file, column)
             )
-            by_files.setdefault(_files_to_open(files_with_column, group), []).append(column)
+            fields_by_files.setdefault(_files_to_open(files_with_column, group), []).append(column)
         streams = [
             self._read_columns(group, files, RowType(tuple(columns)))
-            for files, columns in by_files.items()
+            for files, columns in fields_by_files.items()
         ]
         start = 0
         names = reader.layout_schema.names
         for batches in _zip_batches(streams, group.row_count):
-            by_name = {
+            values_by_name = {
                 name: values
                 for batch in batches
                 for name, values in zip(batch.schema.names, batch.columns, strict=True)
             }
-            joined_columns = [by_name[name] for name in names]
+            joined_columns = [values_by_name[name] for name in names]
             yield start, pa.RecordBatch.from_arrays(joined_columns, schema=reader.layout_schema)
             start += batches[0].num_rows
 

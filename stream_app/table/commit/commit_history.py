@@ -163,19 +163,22 @@ class CommitHistory:
             delta = snapshot.delta_manifest_list
             if snapshot.commit_user != self.commit_user or delta in self._created_lists:
                 continue
-            commit = f"snapshot {snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
-            commit += f"{snapshot.commit_identifier}) for commit user {self.commit_user}"
+            commit_text = (
+                f"snapshot {snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
+            )
+            commit_text += f"{snapshot.commit_identifier}) for commit user {self.commit_user}"
             if delta not in self._attempted_lists:
                 raise CommitConflictError(
-                    f"another process works with the same checkpoint: it made {commit}, while this "
-                    f"one continued from snapshot {self.known_id}",
+                    f"another process works with the same checkpoint: it made {commit_text}, while "
+                    f"this one continued from snapshot {self.known_id}",
                     where=self.table.location,
                     fix="run one job for each checkpoint; if the other one is gone, start this "
                     "again: it continues from the latest snapshot",
                 )
             if snapshot.commit_kind is CommitKind.APPEND:
                 raise CommitConflictError(
-                    f"an epoch is in the table already, though making it seemed to fail: {commit}",
+                    "an epoch is in the table already, though making it seemed to fail: "
+                    f"{commit_text}",
                     where=self.table.location,
                     fix="start the job again: it continues from the latest snapshot",
                 )
