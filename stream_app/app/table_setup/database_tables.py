@@ -228,21 +228,19 @@ class DatabaseTables:
 
     def _assign_messages(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
-        batches_by_table: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
+        batches: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
         for origin, batch in messages_by_origin(self._source_extractor.find_origins, messages):
-            targets = {**self._targets, **_targets_in(batches_by_table)}
+            targets = {**self._targets, **_targets_in(batches)}
             decision = decide_target(self.job_tables.rules, origin, targets)
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
                 self._leave_out(origin)
-            elif isinstance(decision, TargetTable) and self._has_room(
-                decision.name, batches_by_table
-            ):
-                batches_by_table[decision.name][origin] = batch
+            elif isinstance(decision, TargetTable) and self._has_room(decision.name, batches):
+                batches[decision.name][origin] = batch
             elif isinstance(decision, TargetTable):
                 self._warn_of_limit(origin)
-        return batches_by_table
+        return batches
 
     def _leave_out(self, origin: Origin) -> None:
         self._ghosts.add(origin)

@@ -225,7 +225,7 @@ class ChangelogReplay:
 def _reason_unrecorded(
     table: FileStoreTable,
     snapshot: Snapshot,
-    snapshots_by_kind: Mapping[VersionKind, Mapping[int, Snapshot]],
+    by_kind: Mapping[VersionKind, Mapping[int, Snapshot]],
     producer: ProducerTraits,
 ) -> str:
     """Return the reason why a snapshot's changes were not recorded; empty if they were.
@@ -238,10 +238,10 @@ def _reason_unrecorded(
         return "is an OVERWRITE without a changelog"
     snapshot_id, name = snapshot.snapshot_id, snapshot.changelog_manifest_list
     if not producer.writes_changelog or snapshot_id != min(
-        snapshots_by_kind[VersionKind.SNAPSHOT], default=0
+        by_kind[VersionKind.SNAPSHOT], default=0
     ):
         return ""
-    tag = snapshots_by_kind[VersionKind.TAG].get(snapshot_id)
+    tag = by_kind[VersionKind.TAG].get(snapshot_id)
     if name is not None:
         is_lost = not table.file_io.exists(table.paths.manifest(name))
     elif (
@@ -255,13 +255,11 @@ def _reason_unrecorded(
     return "came back from a tag, without its changelog" if is_lost else ""
 
 
-def _recorded_changes(
-    snapshots_by_kind: dict[VersionKind, dict[int, Snapshot]],
-) -> dict[int, Snapshot]:
+def _recorded_changes(by_kind: dict[VersionKind, dict[int, Snapshot]]) -> dict[int, Snapshot]:
     """Return the snapshots, and the changelogs of expired ones, in the order of their numbers."""
-    snapshots = snapshots_by_kind[VersionKind.SNAPSHOT]
+    snapshots = by_kind[VersionKind.SNAPSHOT]
     earliest_id = min(snapshots, default=0)
-    changelogs = snapshots_by_kind[VersionKind.CHANGELOG].items()
+    changelogs = by_kind[VersionKind.CHANGELOG].items()
     expired_snapshots = {
         snapshot_id: changes for snapshot_id, changes in changelogs if snapshot_id < earliest_id
     }
@@ -285,14 +283,12 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
         return "rows of the table expire"
     if table.options[CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS]:
         return "its changelog leaves out updates of some columns"
-    snapshots_by_kind: dict[VersionKind, dict[int, Snapshot]] = {
-        kind: {} for kind in VersionKind
-    }  # step 2
+    by_kind: dict[VersionKind, dict[int, Snapshot]] = {kind: {} for kind in VersionKind}  # step 2
     for version in named_versions(table):
         if version.snapshot is not None:
-            snapshots_by_kind[version.kind][version.snapshot.snapshot_id] = version.snapshot
-    changing_snapshots = _recorded_changes(snapshots_by_kind)
-    bases = snapshots_by_kind[VersionKind.TAG] | snapshots_by_kind[VersionKind.SNAPSHOT]
+            by_kind[version.kind][version.snapshot.snapshot_id] = version.snapshot
+    changing_snapshots = _recorded_changes(by_kind)
+    bases = by_kind[VersionKind.TAG] | by_kind[VersionKind.SNAPSHOT]
     schema_of = table.known_schemas()
     engine = table.options.merge_engine
     producers = {
@@ -305,7 +301,7 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
             VersionChanges(
                 snapshot_id=snapshot_id,
                 reason_unrecorded=_reason_unrecorded(
-                    table, snapshot, snapshots_by_kind, producer_traits(producers[snapshot_id])
+                    table, snapshot, by_kind, producer_traits(producers[snapshot_id])
                 ),
                 producer=producers[snapshot_id],
             )
