@@ -47,6 +47,8 @@ FAILED = 1
 OPERATOR_NEEDED = 2
 NOT_COMPARED = 3
 """`check` found nothing wrong, and could not compare everything with the source."""
+RESTORE_FIX = "restore the file from a backup, or roll the table back to a tag"
+"""The remedy of a damaged file of a table."""
 
 
 class StreamAppError(Exception):

@@ -67,7 +67,7 @@ T = TypeVar("T")
 class SilentListener:
     """A `TableListener` that ignores all events."""
 
-    def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
+    def on_open_table(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Ignore the event."""
 
     def on_epoch(self, report: EpochReport) -> None:
@@ -158,7 +158,7 @@ class DatabaseJob:
 
         database_tables = DatabaseTables(
             job_tables=database, state_file=state, clock=SystemClock(),
-            make_feed=make_feed, write_unassigned=lambda *_: None,
+            make_feed=make_feed, write_unassigned_messages=lambda *_: None,
         )  # fmt: skip
         feeds = list(database_tables.create(self._messages(range(self.tables), 1)).feeds)
         tables = IndependentTables(

@@ -247,19 +247,19 @@ def concat_rows(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     Args:
         batches: at least one.
     """
-    widest = max((batch.schema for batch in batches), key=len)
+    widest_schema = max((batch.schema for batch in batches), key=len)
     columns = [
         pa.concat_arrays(
             [
                 batch.column(index)
                 if index < batch.num_columns
-                else pa.nulls(batch.num_rows, widest.types[index])
+                else pa.nulls(batch.num_rows, widest_schema.types[index])
                 for batch in batches
             ]
         )
-        for index in range(len(widest))
+        for index in range(len(widest_schema))
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=widest)
+    return pa.RecordBatch.from_arrays(columns, schema=widest_schema)
 
 
 def replace_columns(

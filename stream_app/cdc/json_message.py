@@ -84,12 +84,12 @@ def quick_document(value: bytes) -> Any:
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document := dict(pairs)) == len(pairs):
         return document
-    repeating = _RepeatingObject(document)
-    repeating.pairs = pairs
-    repeating.repeated_names = frozenset(
+    repeating_object = _RepeatingObject(document)
+    repeating_object.pairs = pairs
+    repeating_object.repeated_names = frozenset(
         name for name, count in Counter(name for name, _ in pairs).items() if count > 1
     )
-    return repeating
+    return repeating_object
 
 
 def with_values(document: dict[str, Any], convert: Callable[[str, Any], Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from stream_app.cdc.pipeline_steps.own_message_decoder import (
 )
 from stream_app.errors import StreamAppError
 
-_SHOWN_MAX = 200
+_SHOWN_LENGTH_MAX = 200
 
 
 class StepPlace(IntEnum):
@@ -162,7 +162,7 @@ class Pipeline:
 def _decoder_failure(error: Exception) -> str:
     """Return the error and the place where it was raised, as a reason for the quarantine."""
     [*_, innermost] = traceback.extract_tb(error.__traceback__, limit=-1)
-    error_line = (str(error).splitlines() or [""])[0][:_SHOWN_MAX]
+    error_line = (str(error).splitlines() or [""])[0][:_SHOWN_LENGTH_MAX]
     return (
         f"the decoder failed with {type(error).__name__}: {error_line} "
         f"({innermost.name}, {innermost.filename.rpartition('/')[2]}:{innermost.lineno})"

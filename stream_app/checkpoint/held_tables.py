@@ -94,7 +94,7 @@ class HeldTables:
         held_table = replace(self.by_name[name], start=start)
         self._note({**self.by_name, name: held_table})
 
-    def make_all_due(self) -> None:
+    def make_all_tables_due(self) -> None:
         """Make all held tables due, because the cause may have been fixed before the start."""
         now_ms = self._now_ms()
         due_tables = {

@@ -70,8 +70,8 @@ class LoadPlan:
 
     def progress(self, epoch: int) -> str:
         """Describe an epoch of the load for people."""
-        relations = ", ".join(dict.fromkeys(part.relation for part in self.parts_of(epoch)))
-        return f"first load: epoch {epoch + 1} of {len(self.epochs)}, of {relations}"
+        relations_text = ", ".join(dict.fromkeys(part.relation for part in self.parts_of(epoch)))
+        return f"first load: epoch {epoch + 1} of {len(self.epochs)}, of {relations_text}"
 
 
 def split_into_epochs(

@@ -162,16 +162,16 @@ def proof_panel(sides: Mapping[str, Sequence[DemoSide]], *, elapsed_s: float) ->
     grid = Table.grid(padding=(0, 2 if has_iceberg else 3))
     grid.add_row("", "rows", *columns, style="dim")
     for name, (source, *copies) in sides.items():
-        rows = f"{source.row_count:,}"
+        row_count_text = f"{source.row_count:,}"
         for copy_side in copies:
-            rows += (
+            row_count_text += (
                 f", table {copy_side.row_count:,}"
                 if copy_side.row_count != source.row_count
                 else ""
             )
         checksums = (side.checksum for side in (source, *copies))
         style = "" if are_equal(sides[name]) else "bold red"
-        grid.add_row(name, rows, *checksums, style=style)
+        grid.add_row(name, row_count_text, *checksums, style=style)
     equal = all(map(are_equal, sides.values()))
     verdict = (
         "equal: killed, altered, and nothing is lost and nothing is twice"

@@ -191,7 +191,7 @@ class IcebergFiles:
         path = f"{self.folder}/{uuid.uuid4()}-m0.avro"
         data = encode_iceberg_manifest(entries, content, manifest_kind, self.codec)
         self.file_io.write_bytes(path, data)
-        by_status = {
+        entries_by_status = {
             status: [entry for entry in entries if entry.status is status] for status in EntryStatus
         }
         live_entries = [entry for entry in entries if entry.status is not EntryStatus.DELETED]
@@ -205,11 +205,12 @@ class IcebergFiles:
             ),
             snapshot_id=snapshot_id,
             file_counts={
-                status: len(entries_of_status) for status, entries_of_status in by_status.items()
+                status: len(entries_of_status)
+                for status, entries_of_status in entries_by_status.items()
             },
             row_counts={
                 status: sum(entry.file.row_count for entry in entries_of_status)
-                for status, entries_of_status in by_status.items()
+                for status, entries_of_status in entries_by_status.items()
             },
             partitions=partition_summaries(entries, manifest_kind.partition_type),
         )

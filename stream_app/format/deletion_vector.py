@@ -35,7 +35,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap, BitMap64, FrozenBitMap, FrozenBitMap64
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import RESTORE_FIX, CorruptFileError
 from stream_app.model.files.index_file_meta import DeletionVectorMeta
 
 BITMAP32_POSITION_MAX = 2**31 - 1
@@ -227,6 +227,4 @@ def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
 
 
 def _corrupt(problem: str) -> CorruptFileError:
-    return CorruptFileError(
-        problem, fix="restore the file from a backup, or roll the table back to a tag"
-    )
+    return CorruptFileError(problem, fix=RESTORE_FIX)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import RESTORE_FIX, CorruptFileError
 
 Hashes = npt.NDArray[np.int32]
 HASH_SIZE = 4
@@ -36,7 +36,7 @@ def decode_hashes(data: bytes, count: int) -> Hashes:
         raise CorruptFileError(
             f"an index file of hashes has {len(data)} bytes, and its index manifest says {count} "
             f"hashes of {HASH_SIZE} bytes",
-            fix="restore the file from a backup, or roll the table back to a tag",
+            fix=RESTORE_FIX,
         )
     hashes = np.frombuffer(data, ">i4").astype(np.int32)
     if (hashes[1:] < hashes[:-1]).any():  # Java writes them unordered

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import RESTORE_FIX, CorruptFileError
 
 DIGEST = "stream_app.digest"
 """The key of the digest, which covers all the others."""
@@ -131,5 +131,5 @@ def _java_text(value: object) -> str:
 def _corrupt(file_kind: str, reason: str) -> CorruptFileError:
     return CorruptFileError(
         f"cannot read a {file_kind} file: {reason}",
-        fix="restore the file from a backup, or roll the table back to a tag",
+        fix=RESTORE_FIX,
     )

@@ -285,9 +285,9 @@ class KafkaClient:
         # The library frees outdated messages when it is asked for more. The newest partition waits
         # for the next stop, because a reply of the broker may still be on its way.
         while len(self._stopped_partitions) > 1:
-            self._drop_outdated(*self._stopped_partitions.popleft())
+            self._drop_outdated_messages(*self._stopped_partitions.popleft())
 
-    def _drop_outdated(self, topic: str, partition: int) -> None:
+    def _drop_outdated_messages(self, topic: str, partition: int) -> None:
         pointers: Int64s = np.empty(1, np.int64)
         self.release(pointers[: self.consume(topic, partition, pointers, wait_ms=0)].tolist())
 

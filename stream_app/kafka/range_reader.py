@@ -266,17 +266,17 @@ class RangeReader:
         oldest_offset, newest_offset = self._watermarks(offset_range)
         available = f"the partition has the offsets {oldest_offset} to {newest_offset}"
         if progress.next_offset >= newest_offset or oldest_offset >= offset_range.end:
-            self._skip_lost(progress, offset_range.end, available)
+            self._skip_loss(progress, offset_range.end, available)
             return
         offset = max(oldest_offset, progress.next_offset)
         if offset > progress.next_offset or progress.has_restarted:
             # If the offset exists after all, the topic was recreated in between.
-            self._skip_lost(progress, offset, available)
+            self._skip_loss(progress, offset, available)
         progress.has_restarted = True  # the error may be of an earlier start of this partition
         self._client.stop(offset_range.topic, offset_range.partition)
         self._client.start(offset_range.topic, offset_range.partition, offset)
 
-    def _skip_lost(self, progress: _Progress, offset: int, available: str) -> None:
+    def _skip_loss(self, progress: _Progress, offset: int, available: str) -> None:
         self._report_loss(progress.offset_range, progress.next_offset, offset, available)
         progress.advance(offset, self._clock.steady_seconds())
 
@@ -326,7 +326,7 @@ class RangeReader:
         offset_range = progress.offset_range
         watermarks = self._client.watermarks(*offset_range.kafka_partition, timeout_ms=_ANSWER_MS)
         if not isinstance(watermarks, int) and watermarks[1] <= progress.next_offset:
-            self._skip_lost(progress, offset_range.end, f"the partition ends at {watermarks[1]}")
+            self._skip_loss(progress, offset_range.end, f"the partition ends at {watermarks[1]}")
 
     def _give_up(self, progress: _Progress, waited_s: float) -> None:
         """Count a deleted partition as lost, but only after the timeout.
@@ -337,7 +337,7 @@ class RangeReader:
         watermarks = self._client.watermarks(*offset_range.kafka_partition, timeout_ms=_ANSWER_MS)
         if watermarks in GONE_CODES:
             available = f"{offset_range.topic}/{offset_range.partition} is gone"
-            self._skip_lost(progress, offset_range.end, available)
+            self._skip_loss(progress, offset_range.end, available)
             return
         cause = f"; the last error was: {progress.last_error}" if progress.last_error else ""
         raise SourceError(
@@ -364,8 +364,8 @@ def _range_mask(fields: MessageFields, progress: _Progress) -> Bools:
     offsets = fields.offsets
     is_in_range: Bools = (offsets >= progress.next_offset) & (offsets < progress.offset_range.end)
     is_in_range &= fields.errors == 0
-    highest = np.maximum.accumulate(np.where(is_in_range, offsets, -1))
-    is_in_range[1:] &= offsets[1:] > highest[:-1]  # leaves out an offset that comes again
+    highest_offsets = np.maximum.accumulate(np.where(is_in_range, offsets, -1))
+    is_in_range[1:] &= offsets[1:] > highest_offsets[:-1]  # leaves out an offset that comes again
     return is_in_range
 
 

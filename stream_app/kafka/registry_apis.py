@@ -19,7 +19,7 @@ from stream_app.cdc.schema_registry_port import IdKind, RegisteredSchema, Schema
 
 _REFERENCES_MAX = 200
 """The most schemas to which one schema refers, directly or not."""
-_SHOWN_MAX = 80
+_SHOWN_LENGTH_MAX = 80
 _APICURIO = re.compile(r"/apis/registry/v([23])/*$")
 _DEFAULT_CONTEXT = (".", "", None)
 Get = Callable[[str, str], bytes]
@@ -126,7 +126,9 @@ def _collect_references(
     for reference in reference_list if isinstance(reference_list, list) else ():
         is_object = isinstance(reference, dict)
         name, version = (reference.get(key) if is_object else None for key in ("name", "version"))
-        reason_prefix = f"names schema {schema_number}, whose reference {str(name)[:_SHOWN_MAX]!r}"
+        reason_prefix = (
+            f"names schema {schema_number}, whose reference {str(name)[:_SHOWN_LENGTH_MAX]!r}"
+        )
         if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", str(version)):
             raise RegistryRefusalError(f"{reason_prefix} has no name and version")
         if name in references:

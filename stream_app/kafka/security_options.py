@@ -221,9 +221,9 @@ def _login_options(kafka_options: Mapping[str, str]) -> OptionPairs:
     mechanism = kafka_options.get("sasl.mechanism", "GSSAPI")
     module_name = _LOGIN_MODULES.get(mechanism)
     if module_name is None:
-        mechanisms = ", ".join(_LOGIN_MODULES)
+        mechanisms_text = ", ".join(_LOGIN_MODULES)
         raise _ProblemError(
-            "sasl.mechanism", f"{mechanism} is for Java alone; others: {mechanisms}"
+            "sasl.mechanism", f"{mechanism} is for Java alone; others: {mechanisms_text}"
         )
     handler = kafka_options.get("sasl.login.callback.handler.class", "").rsplit(".", maxsplit=1)[-1]
     if handler and (mechanism, handler) != ("OAUTHBEARER", _OIDC_HANDLER):

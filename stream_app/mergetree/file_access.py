@@ -88,7 +88,7 @@ class HiddenChanges(Protocol):
 
     late_change_count: int
 
-    def count_late(self, starts: pa.Array) -> None:
+    def count_late_changes(self, starts: pa.Array) -> None:
         """Add the changes that start when hidden changes may be dropped to `late_change_count`."""
         ...
 

@@ -30,11 +30,14 @@ def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
 
 def files_of_runs(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
     """Return each sorted run's files, a file of level 0 or a level above, the newest run first."""
-    by_level: dict[int, list[DataFileMeta]] = {}
+    files_by_level: dict[int, list[DataFileMeta]] = {}
     for file in files:
-        by_level.setdefault(file.level, []).append(file)
-    level0 = sorted(by_level.pop(0, []), key=newest_first)
-    return [*((file,) for file in level0), *(tuple(by_level[level]) for level in sorted(by_level))]
+        files_by_level.setdefault(file.level, []).append(file)
+    level0 = sorted(files_by_level.pop(0, []), key=newest_first)
+    return [
+        *((file,) for file in level0),
+        *(tuple(files_by_level[level]) for level in sorted(files_by_level)),
+    ]
 
 
 class Levels:

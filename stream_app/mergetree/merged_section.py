@@ -42,12 +42,12 @@ def merged_section(
             of this size on local disk.
     """
     # With the oldest run first, rows of one key mostly arrive in the order of their age.
-    by_age = runs_by_age(section)
+    aged_runs = runs_by_age(section)
     if isinstance(merge_function, LookupMerge):
-        for window in level_windows(by_age, file_reader, layout):
+        for window in level_windows(aged_runs, file_reader, layout):
             yield merge_function.merge_levels(window, layout)
         return
-    runs = [_read_run(run, file_reader) for run in by_age]
+    runs = [_read_run(run, file_reader) for run in aged_runs]
 
     def merge(window: MergeWindow) -> pa.RecordBatch:
         return merge_function.merge(window, layout)

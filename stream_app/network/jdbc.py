@@ -143,10 +143,11 @@ def parse_jdbc_url(
     parts = urlsplit(text.removeprefix("jdbc:"))
     database = unquote(parts.path.strip("/"))
     if driver is None or not parts.hostname or not database:
-        prefixes = ", ".join(f"jdbc:{allowed_driver.name}:" for allowed_driver in drivers)
+        prefixes_text = ", ".join(f"jdbc:{allowed_driver.name}:" for allowed_driver in drivers)
         raise UsageError(
             f"{key} {_without_password(text)} is not a URL of a database that can be read",
-            fix=f"write it as jdbc:postgresql://127.0.0.1:5432/shop?user=me; known: {prefixes}",
+            fix="write it as jdbc:postgresql://127.0.0.1:5432/shop?user=me; known: "
+            f"{prefixes_text}",
         )
     parameters = {**dict(parse_qsl(parts.query)), **(login or {})}
     return JdbcUrl(

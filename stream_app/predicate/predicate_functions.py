@@ -42,7 +42,7 @@ _TRUE_WORDS = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE_WORDS = frozenset({"f", "false", "n", "no", "0"})
 _DIGITS_MAX = 76
 """The precision of calculations, which is that of Arrow's largest decimals."""
-_SHOWN_MAX = 80
+_SHOWN_LENGTH_MAX = 80
 """The characters of a member that an error shows."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 ConditionFunction = Callable[[DataField, Sequence[Literal]], Call]
@@ -107,7 +107,7 @@ def _members(values: pa.Array, path: pa.Scalar, type_text: pa.Scalar, *, fails: 
 def _misfit_error(variant: Variant | None, target_type: DataType) -> UsageError:
     text = "" if variant is None else variant_json(variant)
     return UsageError(
-        f"variant_get cannot read a member as {target_type}: {text[:_SHOWN_MAX]}",
+        f"variant_get cannot read a member as {target_type}: {text[:_SHOWN_LENGTH_MAX]}",
         fix="use try_variant_get, which returns null for such a member, or name another type",
     )
 

@@ -89,7 +89,7 @@ def _write(folder: JobFolder, epoch: int, bad_records: pa.Table) -> str:
     data = "".join(f"{line}\n" for line in lines).encode()
     earlier_data = _content(folder, path)
     if earlier_data is not None and earlier_data != data:
-        _keep_replaced(folder, epoch, earlier_data)
+        _keep_replaced_file(folder, epoch, earlier_data)
     if earlier_data != data:
         folder.file_io.overwrite(path, data)
     return path
@@ -100,7 +100,7 @@ def _record_text(line: Mapping[str, Any]) -> str:
     return f"{where}: {line['reason']}"
 
 
-def _keep_replaced(folder: JobFolder, epoch: int, data: bytes) -> None:
+def _keep_replaced_file(folder: JobFolder, epoch: int, data: bytes) -> None:
     """Keep an earlier file under the first free name, unless a crashed run saved the same data."""
     for file_number in itertools.count(1):
         path = folder.path(REPLACED_FILE.format(epoch=epoch, number=file_number))

@@ -245,9 +245,13 @@ def _suggestion(section: str, key: str, names: Sequence[str]) -> str | None:
     if dot and (near_heads := nearest_names(head, heads)):
         return f"{near_heads[0]}.{rest}"
     nearest_keys = nearest_names(key, names)
-    elsewhere = [f"{name}.{key}" for name, keys in KEYS.items() if name != section and key in keys]
+    foreign_keys = [
+        f"{name}.{key}" for name, keys in KEYS.items() if name != section and key in keys
+    ]
     # [sync] and [table] share most names, so a misspelt key of [sync] is hardly one of [table].
-    suggestions = [*nearest_keys, *elsewhere] if section == "sync" else [*elsewhere, *nearest_keys]
+    suggestions = (
+        [*nearest_keys, *foreign_keys] if section == "sync" else [*foreign_keys, *nearest_keys]
+    )
     return next(iter(suggestions), None)
 
 

@@ -142,11 +142,13 @@ class NextCompactions:
         """Describe the next compaction of a bucket that has this many sorted runs."""
         compaction = self.plans.get(bucket_key)
         if compaction is not None:
-            levels = f", levels {compaction.levels}" if compaction.levels else ""
-            by_others = " (by another job: the table is write-only)" if self.is_write_only else ""
+            levels_text = f", levels {compaction.levels}" if compaction.levels else ""
+            executor_text = (
+                " (by another job: the table is write-only)" if self.is_write_only else ""
+            )
             return (
-                f"next: {compaction.reason}{levels} → {compaction.output_level}, "
-                f"{_count(compaction.files, 'file')}, {size_text(compaction.bytes)}{by_others}"
+                f"next: {compaction.reason}{levels_text} → {compaction.output_level}, "
+                f"{_count(compaction.files, 'file')}, {size_text(compaction.bytes)}{executor_text}"
             )
         return self.obstacle or f"nothing is due: {why_not_due(sorted_run_count, self.trigger)}"
 

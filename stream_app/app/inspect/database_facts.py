@@ -34,16 +34,16 @@ class DatabaseFacts:
         doubt_text = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
         if self.latest_snapshot is None:
             return f"no database snapshot{doubt_text}"
-        sources = ", ".join(
+        sources_text = ", ".join(
             f"transaction {source.transaction} of {name} ({utc_text(source.time_ms)})"
             for name, source in sorted(self.latest_snapshot.sources.items())
         )
-        omissions = ", ".join(
+        omissions_text = ", ".join(
             f"{name} ({reason})" for name, reason in sorted(self.latest_snapshot.left_out.items())
         )
-        omission_text = f", without {omissions}" if omissions else ""
+        omission_text = f", without {omissions_text}" if omissions_text else ""
         return (
-            f"latest of {self.count} database snapshots: {sources}, "
+            f"latest of {self.count} database snapshots: {sources_text}, "
             f"tables {len(self.latest_snapshot.tables)}{omission_text}{doubt_text}"
         )
 

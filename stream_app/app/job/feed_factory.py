@@ -75,7 +75,7 @@ class FeedFactory:
         """Return the feed of one table of a database. Source tables choose its messages."""
         return self._feed(name, table, self.events.of_table(name))
 
-    def write_unassigned(self, epoch: int, messages: pa.Table) -> None:
+    def write_unassigned_messages(self, epoch: int, messages: pa.Table) -> None:
         """Quarantine messages that belong to no table.
 
         Args:
@@ -88,7 +88,7 @@ class FeedFactory:
             self._unassigned_quarantine = self._quarantine_writer("")
         self.unassigned_count += messages.num_rows
         if (quarantine_report := self._unassigned_quarantine.write(epoch, messages)) is not None:
-            self.events.report_unassigned(epoch, quarantine_report)
+            self.events.report_unassigned_messages(epoch, quarantine_report)
 
     def idle_expectations(self) -> Sequence[str]:
         """Return the names of expectations that have applied to no table so far."""

@@ -23,7 +23,7 @@ from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.checks_between_epochs import ChecksBetweenEpochs
 from stream_app.app.job.database_record import DatabaseSnapshotRecorder
 from stream_app.app.job.feed_factory import FeedFactory
-from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
+from stream_app.app.job.run_outcome import check_no_table_held, check_not_all_bad
 from stream_app.app.job.session_starter import SessionStarter
 from stream_app.app.job.source_reader import (
     SourceReader,
@@ -166,7 +166,7 @@ class _IngestJob:
                 round_runner, self._on_committed(round_runner.tables, feed_factory.pace)
             )
             self._run_stream(epoch_committer, feed_factory, source_reader)  # step 4
-            check_none_held(epoch_committer.tables.held_by_name)  # step 5
+            check_no_table_held(epoch_committer.tables.held_by_name)  # step 5
             check_not_all_bad(
                 round_runner.totals, feed_factory.unassigned_count, self.stream_config.quarantine
             )

@@ -12,7 +12,7 @@ from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.errors import NoGoodRecordError, TablesHeldError
 
 
-def check_none_held(held_tables: Mapping[str, HeldTable]) -> None:
+def check_no_table_held(held_tables: Mapping[str, HeldTable]) -> None:
     """Fail a run that leaves tables held back, because they lack changes.
 
     Raises:

@@ -57,7 +57,7 @@ def prepare_tables(
                 state_file=checked_job.state_file,
                 clock=clock,
                 make_feed=feed_factory.of_table,
-                write_unassigned=feed_factory.write_unassigned,
+                write_unassigned_messages=feed_factory.write_unassigned_messages,
                 first_messages=first_messages,
             )
         case CheckedTable() as only_table:
@@ -98,7 +98,7 @@ def job_round_runner(
         epoch_log=epoch_log,
         state_file=feed_factory.state_file,
         now_ms=clock.now_ms,
-        on_change=feed_factory.events.report_held,
+        on_change=feed_factory.events.report_held_table,
         load_epoch_count=0 if load is None else load.epoch_count,
     )
     settings = replace(settings, holds_tables=epoch_tables.holds_tables)

@@ -14,7 +14,7 @@ from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.model.first_texts import first_texts
 from stream_app.planning.sync.named_tables import nearest_table
 
-_SHOWN_MAX = 20
+_SHOWN_NAMES_MAX = 20
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ def _table_warning(name: str, names: Sequence[str]) -> JobWarning:
     return JobWarning(
         problem=f"[sync.tables.{name}] does nothing so far: no message belongs to a table of that "
         "name",
-        fix=f"{rename_fix}name one of the tables {first_texts(names, _SHOWN_MAX)}",
+        fix=f"{rename_fix}name one of the tables {first_texts(names, _SHOWN_NAMES_MAX)}",
     )
 
 

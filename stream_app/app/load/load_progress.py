@@ -51,8 +51,10 @@ class LoadProgress:
             if newest_commit_time_ms is None
             else (newest_commit_time_ms - self.begun_time_ms) / 1000
         )
-        rate = f", {row_count / seconds:,.0f} a second so far" if seconds > 0 else ""
-        return f"first load: {ranges} of {len(self.of_tables):,} tables; {row_count:,} rows{rate}"
+        rate_text = f", {row_count / seconds:,.0f} a second so far" if seconds > 0 else ""
+        return (
+            f"first load: {ranges} of {len(self.of_tables):,} tables; {row_count:,} rows{rate_text}"
+        )
 
 
 def first_load_progress(checkpoint: JobFolder) -> LoadProgress | None:

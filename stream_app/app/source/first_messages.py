@@ -89,14 +89,14 @@ def messages_at_both_ends(
     deadline = time.monotonic() + _TIMEOUT_S
     with SourceConnection(source_config) as connection:
         starts, ends = connection.start_offsets(topics), connection.end_offsets(topics)
-    by_topic: dict[str, list[pa.RecordBatch]] = {}
+    batches_by_topic: dict[str, list[pa.RecordBatch]] = {}
     for batch in sampled_messages(source_config, _both_ends(starts, ends)):
-        by_topic.setdefault(batch.column("topic")[0].as_py(), []).append(batch)
+        batches_by_topic.setdefault(batch.column("topic")[0].as_py(), []).append(batch)
         if time.monotonic() > deadline:
             break
     return {
         topic: pa.Table.from_batches(batches).combine_chunks().sort_by(_ORDER).to_batches()[0]
-        for topic, batches in sorted(by_topic.items())
+        for topic, batches in sorted(batches_by_topic.items())
     }
 
 

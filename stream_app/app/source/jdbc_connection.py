@@ -79,7 +79,7 @@ def log_position(connection: Any, url: JdbcUrl) -> str:
         # The query fails on another kind of server, or without the privilege.
         with suppress(SourceError), database_errors(url):
             for row in query_rows(connection, query):
-                position = ":".join(map(str, filter(None, row[:_POSITION_COLUMN_COUNT])))
-                if position:
-                    return f"{kind} {' '.join(position.split())}"
+                position_text = ":".join(map(str, filter(None, row[:_POSITION_COLUMN_COUNT])))
+                if position_text:
+                    return f"{kind} {' '.join(position_text.split())}"
     return "an unknown position"

@@ -100,14 +100,14 @@ class SourceConnection:
         Args:
             times: (topic, partition) → milliseconds since 1970.
         """
-        by_cluster = _by_cluster(times, itemgetter(0))
+        times_by_cluster = _by_cluster(times, itemgetter(0))
         return self._query(
             {
                 cluster: {
                     _in_own_cluster(kafka_partition): times[kafka_partition]
                     for kafka_partition in cluster_partitions
                 }
-                for cluster, cluster_partitions in by_cluster.items()
+                for cluster, cluster_partitions in times_by_cluster.items()
             },
             BrokerConnection.offsets_since,
         )
@@ -119,11 +119,11 @@ class SourceConnection:
 
         The group has the same name in all clusters.
         """
-        by_cluster = _by_cluster(kafka_partitions, itemgetter(0))
+        partitions_by_cluster = _by_cluster(kafka_partitions, itemgetter(0))
         return self._query(
             {
                 cluster: list(map(_in_own_cluster, cluster_partitions))
-                for cluster, cluster_partitions in by_cluster.items()
+                for cluster, cluster_partitions in partitions_by_cluster.items()
             },
             lambda connection, partitions: connection.group_offsets(group_id, partitions),
         )
@@ -133,9 +133,9 @@ class SourceConnection:
 
         Offsets of a cluster that the source does not have are ignored.
         """
-        by_cluster = _by_cluster(offsets, str)
-        for cluster in by_cluster.keys() & self._clusters.keys():
-            topics = by_cluster[cluster]
+        offsets_by_cluster = _by_cluster(offsets, str)
+        for cluster in offsets_by_cluster.keys() & self._clusters.keys():
+            topics = offsets_by_cluster[cluster]
             cluster_offsets = {cluster_and_name(topic)[1]: offsets[topic] for topic in topics}
             self._clusters[cluster][1].commit_group(group_id, cluster_offsets)
 
@@ -154,11 +154,11 @@ class SourceConnection:
         topics: Mapping[str, TopicInfo],
         ask: Callable[[BrokerConnection, Mapping[str, TopicInfo]], _ByPartition],
     ) -> _ByPartition:
-        by_cluster = _by_cluster(topics, str)
+        topics_by_cluster = _by_cluster(topics, str)
         return self._query(
             {
                 cluster: {cluster_and_name(topic)[1]: topics[topic] for topic in cluster_topics}
-                for cluster, cluster_topics in by_cluster.items()
+                for cluster, cluster_topics in topics_by_cluster.items()
             },
             ask,
         )
@@ -179,10 +179,10 @@ class SourceConnection:
 def _by_cluster(
     values: Iterable[_Value], topic_of: Callable[[_Value], str]
 ) -> dict[str, list[_Value]]:
-    by_cluster: dict[str, list[_Value]] = {}
+    values_by_cluster: dict[str, list[_Value]] = {}
     for value in values:
-        by_cluster.setdefault(cluster_and_name(topic_of(value))[0], []).append(value)
-    return by_cluster
+        values_by_cluster.setdefault(cluster_and_name(topic_of(value))[0], []).append(value)
+    return values_by_cluster
 
 
 def _in_own_cluster(kafka_partition: KafkaPartition) -> KafkaPartition:

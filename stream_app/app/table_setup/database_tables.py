@@ -81,7 +81,7 @@ class DatabaseTables:
     Attributes:
         state_file: the job's state in its checkpoint.
         make_feed: makes the feed of a table with a given name.
-        write_unassigned: stores an epoch's messages that belong to no table.
+        write_unassigned_messages: stores an epoch's messages that belong to no table.
         first_messages: messages whose tables are created when the job starts; columns of
             `MESSAGE_SCHEMA`.
     """
@@ -90,7 +90,7 @@ class DatabaseTables:
     state_file: JobStateFile
     clock: Clock
     make_feed: Callable[[str, FileStoreTable], TableFeed]
-    write_unassigned: Callable[[int, pa.Table], None]
+    write_unassigned_messages: Callable[[int, pa.Table], None]
     first_messages: pa.Table = field(default_factory=MESSAGE_SCHEMA.empty_table)
     _targets: dict[Origin, str] = field(init=False)
     _refusal_reasons: dict[Origin, str] = field(init=False, default_factory=dict)
@@ -218,29 +218,29 @@ class DatabaseTables:
             return dict(self._targets)
         return {origin: name for origin, name in self._targets.items() if ghost_of(origin.table)}
 
-    def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
-        """See `NewcomerCreator.quarantine_unassigned`."""
+    def quarantine_unassigned_messages(self, epoch: int, messages: pa.Table) -> None:
+        """See `NewcomerCreator.quarantine_unassigned_messages`."""
         batches = messages_by_origin(self._source_extractor.find_origins, messages)
         self._write_origins(
             {origin: batch.column("reason")[0].as_py() for origin, batch in batches}
         )
-        self.write_unassigned(epoch, messages)
+        self.write_unassigned_messages(epoch, messages)
 
     def _assign_messages(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
-        by_table: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
+        batches: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
         for origin, batch in messages_by_origin(self._source_extractor.find_origins, messages):
-            targets = {**self._targets, **_targets_in(by_table)}
+            targets = {**self._targets, **_targets_in(batches)}
             decision = decide_target(self.job_tables.rules, origin, targets)
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
                 self._leave_out(origin)
-            elif isinstance(decision, TargetTable) and self._has_room(decision.name, by_table):
-                by_table[decision.name][origin] = batch
+            elif isinstance(decision, TargetTable) and self._has_room(decision.name, batches):
+                batches[decision.name][origin] = batch
             elif isinstance(decision, TargetTable):
                 self._warn_of_limit(origin)
-        return by_table
+        return batches
 
     def _leave_out(self, origin: Origin) -> None:
         self._ghosts.add(origin)
@@ -354,5 +354,5 @@ def _with_configured_options(
     return with_configuration(table, {**options, **table_options})
 
 
-def _targets_in(by_table: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
-    return {origin: name for name, origins in by_table.items() for origin in origins}
+def _targets_in(origins_by_table: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
+    return {origin: name for name, origins in origins_by_table.items() for origin in origins}

@@ -94,13 +94,13 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
     verdict = verdict_on({}, records)
     if not verdict.foreign_sources or traits.merges_shards:
         return
-    by_topic: dict[str, list[str]] = defaultdict(list)
+    names_by_topic: dict[str, list[str]] = defaultdict(list)
     for topic, name in records:
-        by_topic[topic].append(name)
-    tables = distinct_tables(by_topic)
-    table_names = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
+        names_by_topic[topic].append(name)
+    tables = distinct_tables(names_by_topic)
+    table_names_text = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
     yield Notice(
-        problem=f"the topics have {len(tables)} tables of the source: {table_names}",
+        problem=f"the topics have {len(tables)} tables of the source: {table_names_text}",
         where="source.topics",
         fix=SHARDS_FIX,
         stops_job=verdict.is_refused,

@@ -135,14 +135,14 @@ def column_rows(schema: TableSchema) -> list[ColumnRow]:
 def trait_texts(schema: TableSchema) -> list[str]:
     """Return the kind of table in few words, the most important first."""
     options, column_count = schema.core_options, len(schema.fields)
-    keys = ", ".join(schema.primary_keys)
+    keys_text = ", ".join(schema.primary_keys)
     traits = [
         f"{column_count:,} column{'' if column_count == 1 else 's'}",
-        f"primary key {keys}" if keys else "no primary key",
+        f"primary key {keys_text}" if keys_text else "no primary key",
     ]
     if schema.partition_keys:
         traits.append(f"partitioned by {', '.join(schema.partition_keys)}")
-    if keys:
+    if keys_text:
         traits += [
             f"merge engine {options.merge_engine}",
             f"changelog {options.changelog_producer}",

@@ -128,10 +128,10 @@ class MetastoreClient:
         except RefusedError as error:
             if error.kind == expected_kind:
                 raise
-            entry = f"{name} in " if name else ""
+            entry_text = f"{name} in " if name else ""
             raise StorageError(
                 f"the metastore refused: {error}",
-                where=f"{method.name} of {entry}{self.label}",
+                where=f"{method.name} of {entry_text}{self.label}",
                 fix="see the metastore's own log",
             ) from None
 

@@ -35,7 +35,7 @@ from stream_app.network.http_request import LongResponseError, response_body
 _TIMEOUT_S = 60.0
 _RESPONSE_BYTES_MAX = 64 << 20
 _REASON_BYTES_MAX = 1 << 16
-_SHOWN_MAX = 500
+_SHOWN_LENGTH_MAX = 500
 """The characters of a server's explanation that an error shows."""
 _RETRIES_MAX = 5
 _WAIT_MAX_S = 64
@@ -249,5 +249,5 @@ def _server_reason(body: bytes) -> str:
         text = str(value["message"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
         text = body.decode(errors="replace")
-    text = " ".join(text.split())[:_SHOWN_MAX]
+    text = " ".join(text.split())[:_SHOWN_LENGTH_MAX]
     return f": {text}" if text else ""

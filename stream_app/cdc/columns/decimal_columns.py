@@ -39,7 +39,7 @@ SCALE_MAX = 1000
 _NUMBER_BYTES_MAX = 64
 _TEXT_BYTES_MAX = 1024
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_SHOWN_MAX = 80
+_SHOWN_LENGTH_MAX = 80
 # Enough digits for any text whose value fits a decimal128.
 _EXACT = decimal.Context(prec=80, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
@@ -297,6 +297,10 @@ def why_no_decimal(value: bytes, scale: int, target_type: pa.Decimal128Type) -> 
         exact_decimal(text, target_type)
     except ValueError as problem:
         plain_text = format(decimal.Decimal(text), "f")
-        shown_text = plain_text if len(plain_text) <= _SHOWN_MAX else plain_text[:_SHOWN_MAX] + "…"
+        shown_text = (
+            plain_text
+            if len(plain_text) <= _SHOWN_LENGTH_MAX
+            else plain_text[:_SHOWN_LENGTH_MAX] + "…"
+        )
         return f"is {shown_text}, which {problem}"
     return "is not a value of that type"

@@ -290,12 +290,12 @@ def _kind_of(
     wire_type = reading.wire_type(json_kind)
     if reading.family is Family.DECIMAL and json_kind in (JsonKind.NUMBER, JsonKind.STRING):
         is_base64 = reading.encoding is Encoding.BASE64
-        wide = WIDE if reading.data_type.precision > DIGITS_MAX else 0
+        wide_flag = WIDE if reading.data_type.precision > DIGITS_MAX else 0
         if not pa.types.is_string(wire_type):
             decimal_kind = DECIMAL if json_kind is JsonKind.NUMBER else DECIMAL_TEXT
-            return decimal_kind + wide, reading.arrow_type
+            return decimal_kind + wide_flag, reading.arrow_type
         if is_base64 and reads_base64 and reading.scale == reading.data_type.scale:
-            return BASE64 + wide, reading.arrow_type
+            return BASE64 + wide_flag, reading.arrow_type
     if wire_type is None:
         return None
     if pa.types.is_floating(wire_type) and json_kind is JsonKind.NUMBER:

@@ -231,8 +231,8 @@ def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
             return ""
         except DefinitionError as error:
             problems[str(error)] += 1
-    [(commonest, _)] = problems.most_common(1)  # the others say that a type is not taken
-    return f"'{definition.name}={definition.call}' {commonest}"
+    [(commonest_problem, _)] = problems.most_common(1)  # the others say that a type is not taken
+    return f"'{definition.name}={definition.call}' {commonest_problem}"
 
 
 def key_problems(made_columns: MadeColumns, primary_keys: tuple[str, ...]) -> Iterator[str]:

@@ -225,8 +225,8 @@ class _MessageBytes:
 
     def have_pieces(self, indices: Int64s, pieces: Sequence[_Piece]) -> Bools:
         """Return the mask of values at `indices` that have all the pieces: bool [len(indices)]."""
-        farthest = max(piece.distance for piece in pieces)
-        has_pieces: Bools = self._lengths[indices] >= farthest
+        distance_max = max(piece.distance for piece in pieces)
+        has_pieces: Bools = self._lengths[indices] >= distance_max
         for piece in pieces:
             starts = self._ends[indices[has_pieces]] - piece.distance
             has_piece: Bools = np.ones(len(starts), np.bool_)

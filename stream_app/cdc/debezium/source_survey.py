@@ -132,10 +132,10 @@ class DebeziumSurvey:
         extra_columns = fields - self.rules.primary_key - {ROUTER_FIELD}
         if not extra_columns or not fields > self.rules.primary_key:
             return None
-        columns = ", ".join(sorted(extra_columns))
+        columns_text = ", ".join(sorted(extra_columns))
         return Notice(
-            problem=f"the message's key has {columns} beside the table's primary key: rows of "
-            f"the source that differ in {columns} alone are one row of the table",
+            problem=f"the message's key has {columns_text} beside the table's primary key: rows of "
+            f"the source that differ in {columns_text} alone are one row of the table",
             where=sample.place,
             fix="make all columns of the source's key the table's primary key, unless "
             "the other columns are unique",

@@ -175,30 +175,30 @@ def parse_format_options(
     Raises:
         UsageError: lists all problems, with the nearest known spelling of unknown names.
     """
-    by_key = {option.key: option for option in format_options}
-    values = {key: option.default for key, option in by_key.items()}
+    option_by_key = {option.key: option for option in format_options}
+    values = {key: option.default for key, option in option_by_key.items()}
     problems: list[str] = []
     encodings: dict[str, Encoding] = {}
     for key, text in options.items():
-        if key in by_key and key != COLUMN_ENCODING:
+        if key in option_by_key and key != COLUMN_ENCODING:
             try:
-                values[key] = by_key[key].value_of(text)
+                values[key] = option_by_key[key].value_of(text)
                 problems += _list_problems(key, text, columns)
             except ValueError as error:
                 problems.append(f"{key} = {text!r} {error}")
-        elif COLUMN_ENCODING in by_key and (column := _encoded_column(key)) is not None:
+        elif COLUMN_ENCODING in option_by_key and (column := _encoded_column(key)) is not None:
             problem = _encoding_problem(column, text, columns)
             if problem:
                 problems.append(f"{key}: {problem}")
             else:
                 encodings[column] = Encoding(text)
         else:
-            problems.append(f"unknown option {key!r}{did_you_mean(key, by_key, ',')}")
+            problems.append(f"unknown option {key!r}{did_you_mean(key, option_by_key, ',')}")
     if problems:
         raise UsageError(
             f"options of {name} are wrong: " + "; ".join(problems),
             where=f"source.{section}",
-            fix=f"known options: {', '.join(by_key)}",
+            fix=f"known options: {', '.join(option_by_key)}",
         )
     return CheckedOptions(values, encodings)
 

@@ -40,7 +40,7 @@ from stream_app.model.schema.data_type import STRING, RowType
 
 _BEFORE_KINDS = pa.array([RowKind.UPDATE_BEFORE, RowKind.DELETE], pa.int8())
 _MOMENT_TYPE = pa.timestamp("ms")
-_SHOWN_MAX = 80
+_SHOWN_LENGTH_MAX = 80
 
 
 class ComputedColumn(NamedTuple):
@@ -168,7 +168,7 @@ class _MadeColumnBuilder:
 
 def _shown_value(value: pa.Scalar) -> str:
     text = str(value.as_py())
-    text = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
+    text = text if len(text) <= _SHOWN_LENGTH_MAX else text[:_SHOWN_LENGTH_MAX] + "…"
     return f'"{text}"' if pa.types.is_string(value.type) else text
 
 

@@ -26,7 +26,7 @@ from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import WrongSourceError
 
 Decode = Callable[[pa.RecordBatch], DecodedBatch]
-_SHOWN_MAX = 5
+_SHOWN_TABLES_MAX = 5
 """The most other source tables that the counts name, because their number may be unlimited."""
 
 
@@ -137,7 +137,7 @@ class OwnMessageDecoder:
             own_messages.num_rows - decoded_batch.bad_records.num_rows - decoded_batch.skipped_count
         )
         reasons = {index: self.source_filter.refusal(name) for index, name in foreign_names.items()}
-        shown_names = list(foreign_names.items())[:_SHOWN_MAX]
+        shown_names = list(foreign_names.items())[:_SHOWN_TABLES_MAX]
         first_foreign = {name: index for index, name in reversed(shown_names)}
         return replace(
             decoded_batch,

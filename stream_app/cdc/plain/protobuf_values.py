@@ -17,7 +17,7 @@ from stream_app.cdc.wire.protobuf.protobuf_fields import (
 )
 
 _NANOS_OF_SECOND = 10**9
-_SHOWN_MAX = 120
+_SHOWN_LENGTH_MAX = 120
 
 
 def protobuf_document(message_class: Any, body: bytes, schema_number: int) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def protobuf_document(message_class: Any, body: bytes, schema_number: int) -> di
             f"is not Protobuf of schema {schema_number}: {problem}"
         ) from None
     except Exception as error:  # each fault of the bytes has an exception of its own
-        error_text = f"{type(error).__name__}: {error}"[:_SHOWN_MAX]
+        error_text = f"{type(error).__name__}: {error}"[:_SHOWN_LENGTH_MAX]
         raise UnreadableRecordError(
             f"is not Protobuf of schema {schema_number}: {error_text}"
         ) from None

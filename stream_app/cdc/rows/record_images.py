@@ -39,7 +39,7 @@ NULL_CELL: Cell = (JsonKind.NULL, "")
 Image = Mapping[str, Cell]
 """Column → cell; an image lacks the cells of absent columns, and null values have kind NULL."""
 
-_SHOWN_MAX = 80
+_SHOWN_LENGTH_MAX = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row_in
 
 def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
     json_kind, text = cell or (JsonKind.NULL, "")
-    short_text = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
+    short_text = text if len(text) <= _SHOWN_LENGTH_MAX else text[:_SHOWN_LENGTH_MAX] + "…"
     value_text = f'"{short_text}"' if json_kind is JsonKind.STRING else short_text
     return f"column {reading.name!r} ({reading.data_type}): {value_text} {reason}"
 

@@ -24,7 +24,7 @@ _SEMANTICS = (CONNECT, "io.debezium.")
 _CHOICES = ("oneOf", "anyOf", "allOf")
 _LINKS_MAX = 64
 """The most references and choices that are followed from one field."""
-_SHOWN_MAX = 160
+_SHOWN_LENGTH_MAX = 160
 _IMAGES = frozenset(["before", "after"])
 
 
@@ -56,7 +56,7 @@ def _struct_or_problem(registered_schema: RegisteredSchema) -> Mapping[str, Any]
         problem = "it nests too deeply"
     except (ValueError, KeyError, TypeError, AttributeError, LookupError) as error:
         problem = f"{type(error).__name__}: {error}"
-    return f"has a schema that is not JSON Schema: {problem}"[:_SHOWN_MAX]
+    return f"has a schema that is not JSON Schema: {problem}"[:_SHOWN_LENGTH_MAX]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,10 @@ def _fields(schema_node: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
     for name in order:
         field_node, nullable = schema_node.with_node(properties[name]).resolve()
         connect_field = _connect_field(field_node.schema)
-        by_connect = any("connect.index" in node for node in (properties[name], field_node.schema))
-        may_lack = name not in required_names and not by_connect
+        is_of_connect = any(
+            "connect.index" in node for node in (properties[name], field_node.schema)
+        )
+        may_lack = name not in required_names and not is_of_connect
         connect_field["field"] = name
         connect_field["optional"] |= nullable or may_lack
         if depth and name in _IMAGES and connect_field["type"] == "struct":

@@ -45,13 +45,13 @@ class CatchUp(Generic[MessagesT]):
         tables = self._tables
         tables.await_next()
         tables.open(tables.ready())
-        tables.held_tables.make_all_due()
+        tables.held_tables.make_all_tables_due()
         if self._round_runner.newcomer_creator is not None and tables.newest_begun_epoch >= 0:
             names = {feed.name for feed in tables.feeds}
             for name, held_table in sorted(tables.held_by_name.items()):
                 if name not in names:
-                    self._create_held(name, held_table, releases_table=True)
-            self._round_runner.skip_held()
+                    self._create_held_table(name, held_table, releases_table=True)
+            self._round_runner.skip_held_tables()
 
     def run(self) -> None:
         """Bring the tables that are due up to the newest epoch."""
@@ -59,7 +59,7 @@ class CatchUp(Generic[MessagesT]):
         due_tables = {} if tables.newest_begun_epoch < 0 else tables.held_tables.due()
         if self._round_runner.newcomer_creator is not None:
             for name in sorted(due_tables.keys() - {feed.name for feed in tables.feeds}):
-                self._create_held(name, due_tables[name], releases_table=False)
+                self._create_held_table(name, due_tables[name], releases_table=False)
         groups: dict[_OffsetsKey, _ResumingTables] = {}
         for feed in [feed for feed in tables.feeds if feed.name in due_tables]:
             start_offsets = self._prepare_resumption(feed, due_tables[feed.name])
@@ -68,11 +68,11 @@ class CatchUp(Generic[MessagesT]):
                     _key_of(start_offsets), _ResumingTables(start_offsets, [])
                 ).feeds.append(feed)
         for resuming_tables in groups.values():
-            self._read_missing(resuming_tables.start_offsets, resuming_tables.feeds)
+            self._read_missing_messages(resuming_tables.start_offsets, resuming_tables.feeds)
         if not groups:
             tables.state_file.write()
 
-    def _create_held(self, name: str, held_table: HeldTable, *, releases_table: bool) -> None:
+    def _create_held_table(self, name: str, held_table: HeldTable, *, releases_table: bool) -> None:
         """Create a table that could not be created earlier; from then on it is held like others.
 
         Args:
@@ -113,7 +113,7 @@ class CatchUp(Generic[MessagesT]):
                 start_offsets = held_table.start
         return start_offsets
 
-    def _read_missing(self, start_offsets: Offsets, feeds: Sequence[TableFeed]) -> None:
+    def _read_missing_messages(self, start_offsets: Offsets, feeds: Sequence[TableFeed]) -> None:
         """Read the messages that the tables lack, and release the tables that get them."""
         tables = self._tables
         epoch = tables.newest_begun_epoch

@@ -153,7 +153,7 @@ class EpochCommitter(Generic[MessagesT]):
                 return
             self._open_tables()
             for feed in self.tables.feeds:
-                with contain_failure(partial(self.tables.fail_idle, feed)):
+                with contain_failure(partial(self.tables.fail_between_epochs, feed)):
                     if report := feed.table_job.while_idle():
                         feed.listener.on_idle_commit(report)
             now_s = self.round_runner.clock.steady_seconds()
@@ -191,14 +191,14 @@ class EpochCommitter(Generic[MessagesT]):
         with self.lock:
             is_amid_epoch = self._phase is _Phase.AMID_EPOCH
             for feed in self.tables.feeds if publishes_compactions and not is_amid_epoch else ():
-                with contain_failure(partial(self.tables.fail_idle, feed)):
-                    if report := feed.table_job.publish_finished():
+                with contain_failure(partial(self.tables.fail_between_epochs, feed)):
+                    if report := feed.table_job.publish_results():
                         feed.listener.on_idle_commit(report)
             self._is_stopping = True
 
     def _compact_due(self, feed: TableFeed) -> None:
         if not self.tables.has_failed(feed):
-            with contain_failure(partial(self.tables.fail_idle, feed)):
+            with contain_failure(partial(self.tables.fail_between_epochs, feed)):
                 for report in feed.table_job.compact_due():
                     feed.listener.on_idle_commit(report)
 
@@ -208,7 +208,7 @@ class EpochCommitter(Generic[MessagesT]):
             self._check_not_stopping()
             self._open_tables()
             self._is_begun = True
-            self.tables.check_next(epoch)
+            self.tables.check_next_epoch(epoch)
 
     def _open_tables(self) -> None:
         """Open the tables once, after the checkpoint has got its id."""
@@ -271,7 +271,7 @@ class EpochCommitter(Generic[MessagesT]):
         self.epoch_log.sync(decoded_epoch.epoch)
         start_offsets, end_offsets = self._offsets(decoded_epoch)
         self.tables.begin(decoded_epoch.epoch, start_offsets, end_offsets)
-        if not self.tables.all_have(decoded_epoch.epoch):
+        if not self.tables.all_have_epoch(decoded_epoch.epoch):
             lacking_feeds = self._skip_complete_tables(decoded_epoch)
             self.tables.record_complete(
                 self.round_runner.finish(

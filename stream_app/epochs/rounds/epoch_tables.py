@@ -116,9 +116,9 @@ class EpochTables(ABC):
         def try_open(feed: TableFeed) -> BaseException | None:
             try:
                 feed.table_job.open(commit_user)
-                self._check_opened(feed)
+                self._check_opened_table(feed)
                 self._check_not_read_before(feed)
-                feed.listener.on_open(feed.table, self.source_tables_of(feed.name))
+                feed.listener.on_open_table(feed.table, self.source_tables_of(feed.name))
             except Exception as error:
                 return error
             return None
@@ -130,7 +130,7 @@ class EpochTables(ABC):
                 self.fail(feed, error)
 
     @abstractmethod
-    def check_next(self, epoch: int) -> None:
+    def check_next_epoch(self, epoch: int) -> None:
         """Check that tables and checkpoint fit together.
 
         Args:
@@ -161,7 +161,7 @@ class EpochTables(ABC):
                     self.fail(feed, error)
 
     @abstractmethod
-    def all_have(self, epoch: int) -> bool:
+    def all_have_epoch(self, epoch: int) -> bool:
         """Return whether the job's state says that all tables have an epoch."""
 
     @abstractmethod
@@ -200,7 +200,7 @@ class EpochTables(ABC):
             BaseException: the error, if it ends the job.
         """
 
-    def fail_idle(self, feed: TableFeed, error: BaseException) -> None:
+    def fail_between_epochs(self, feed: TableFeed, error: BaseException) -> None:
         """Record that a table failed after it got the newest epoch.
 
         Raises:
@@ -218,7 +218,7 @@ class EpochTables(ABC):
     def await_next(self) -> None:
         """Record that a table that fails from now on lacks only what follows the newest epoch."""
         if self.newest_begun_epoch >= 0 and self.epoch_log.can_reread:
-            with contextlib.suppress(FileNotFoundError):  # `check_next` reports older copies
+            with contextlib.suppress(FileNotFoundError):  # `check_next_epoch` reports older copies
                 self._start_offsets = self.epoch_log.end_offsets(self.newest_begun_epoch)
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
@@ -237,7 +237,7 @@ class EpochTables(ABC):
             self._checked_names.add(feed.name)
 
     @abstractmethod
-    def _check_opened(self, feed: TableFeed) -> None:
+    def _check_opened_table(self, feed: TableFeed) -> None:
         """Check that an opened table has the epochs that the job's state names."""
 
 
@@ -256,12 +256,12 @@ class StoppingTables(EpochTables):
         """The newest epoch that the snapshots of all tables record."""
         return min(feed.table_job.last_epoch for feed in self.feeds)
 
-    def check_next(self, epoch: int) -> None:
+    def check_next_epoch(self, epoch: int) -> None:
         """Check by the epochs that the tables' snapshots record."""
         for feed in self.feeds:
             feed.table_job.check_epochs(epoch, epoch - 1)
 
-    def all_have(self, epoch: int) -> bool:
+    def all_have_epoch(self, epoch: int) -> bool:
         """Return False, so that each table is asked itself."""
         return False
 
@@ -276,8 +276,8 @@ class StoppingTables(EpochTables):
         """Raise the error, which ends the job."""
         raise error
 
-    def _check_opened(self, feed: TableFeed) -> None:
-        """Do nothing, because the state names no epochs of the table. `check_next` checks it."""
+    def _check_opened_table(self, feed: TableFeed) -> None:
+        """Do nothing, because the state names no epochs. `check_next_epoch` checks the table."""
 
 
 class IndependentTables(EpochTables):
@@ -295,7 +295,7 @@ class IndependentTables(EpochTables):
         """The epoch that the checkpoint's state records."""
         return self.state_file.state.epoch
 
-    def check_next(self, epoch: int) -> None:
+    def check_next_epoch(self, epoch: int) -> None:
         """Check that the checkpoint's state records the epoch before, or already this one."""
         if not epoch - 1 <= self.epoch <= epoch:
             raise CheckpointError(
@@ -306,7 +306,7 @@ class IndependentTables(EpochTables):
                 "of one table: restore both together, or give the job a new checkpoint",
             )
 
-    def all_have(self, epoch: int) -> bool:
+    def all_have_epoch(self, epoch: int) -> bool:
         """Return whether the checkpoint's state records the epoch."""
         return self.epoch >= epoch
 
@@ -336,7 +336,7 @@ class IndependentTables(EpochTables):
         if self.hold(feed.name, error).has_failed:
             feed.table_job.forget()
 
-    def _check_opened(self, feed: TableFeed) -> None:
+    def _check_opened_table(self, feed: TableFeed) -> None:
         newest_epoch = self.state_file.state.newest_epochs.get(feed.name, -1)
         feed.table_job.check_epochs(self.newest_begun_epoch + 1, newest_epoch)
 

@@ -44,7 +44,7 @@ class NewcomerCreator(Protocol):
         """
         ...
 
-    def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
+    def quarantine_unassigned_messages(self, epoch: int, messages: pa.Table) -> None:
         """Quarantine an epoch's messages that belong to no table.
 
         Args:

@@ -221,12 +221,12 @@ class RoundRunner(Generic[MessagesT]):
             return ()
         if not output.newcomer_messages.num_rows:
             if (records := output.unassigned_records).num_rows:
-                creator.quarantine_unassigned(work.epoch, records.sort_by(SOURCE_ORDER))
+                creator.quarantine_unassigned_messages(work.epoch, records.sort_by(SOURCE_ORDER))
             work.creator = None
             return ()
         outcome = creator.create(output.newcomer_messages)
         work.creation_problems.update(outcome.creation_problems)
-        self._open_created(outcome, creator)
+        self._open_created_tables(outcome, creator)
         return [feed for feed in outcome.feeds if feed.name not in self.tables.held_by_name]
 
     def _decode_again(self, work: _EpochWork[MessagesT]) -> DecodedEpoch[MessagesT]:
@@ -246,10 +246,10 @@ class RoundRunner(Generic[MessagesT]):
         decoded_epoch = self._decode(source_epoch, partial(self.plan, (), settings=settings))
         messages = decoded_epoch.routed_epoch.write(decoded_epoch.plan).newcomer_messages
         if messages.num_rows:
-            self._open_created(creator.create(messages, are_held=True), creator)
+            self._open_created_tables(creator.create(messages, are_held=True), creator)
         return bool(messages.num_rows)
 
-    def skip_held(self) -> None:
+    def skip_held_tables(self) -> None:
         """Make the splitter skip exactly the messages of tables that cannot be created."""
         if self.newcomer_creator is not None:
             self.settings = self._settings_of(self.newcomer_creator, {})
@@ -311,7 +311,7 @@ class RoundRunner(Generic[MessagesT]):
             self.tables.fail(feed, error)
             return None
 
-    def _open_created(self, outcome: NewcomerOutcome, creator: NewcomerCreator) -> None:
+    def _open_created_tables(self, outcome: NewcomerOutcome, creator: NewcomerCreator) -> None:
         """Open the tables that were created, and hold those that could not be created."""
         names = {feed.name for feed in self.tables.feeds}
         feeds = [feed for feed in outcome.feeds if feed.name not in names]

@@ -146,10 +146,10 @@ class SchemaEvolution:
         decision = renaming.decision()
         if not (decision.awaited_columns and rename_rules.reads_statements()):
             return []
-        columns = ", ".join(map(repr, decision.awaited_columns))
+        columns_text = ", ".join(map(repr, decision.awaited_columns))
         if decision.awaits_statement and not rename_rules.has_waited():
-            raise AwaitedStatementError(renaming.table.location, columns)
-        problem = f"the columns {columns} are new, and no statement of the source says why"
+            raise AwaitedStatementError(renaming.table.location, columns_text)
+        problem = f"the columns {columns_text} are new, and no statement of the source says why"
         return [JobWarning(table=self.name, problem=problem, fix=_RENAMED_FIX, is_lasting=True)]
 
     def _rename(self, renaming: TableRenaming) -> bool:
@@ -176,9 +176,9 @@ class SchemaEvolution:
         for change in evolution.changes:
             _LOG.warning("%s follows its source: %s", table.location, change)
         if evolution.kept_columns and self.evolution_rules.stops_job:
-            kept_columns = "; ".join(evolution.kept_columns)
+            kept_columns_text = "; ".join(evolution.kept_columns)
             raise WrongSourceError(
-                f"the source's columns are no longer those of the table: {kept_columns}",
+                f"the source's columns are no longer those of the table: {kept_columns_text}",
                 where=table.location,
                 fix=f"{_ALTER_FIX}, or choose warn or ignore for narrowed-columns",
             )

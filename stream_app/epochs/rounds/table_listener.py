@@ -52,7 +52,7 @@ class EpochReport:
 class TableListener(Protocol):
     """The receiver of one table's events."""
 
-    def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
+    def on_open_table(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Handle that the table is opened: before its first epoch of this run, or after a failure.
 
         Args:

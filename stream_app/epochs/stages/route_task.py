@@ -121,7 +121,9 @@ class _Router:
         if table_index in self._failed_tables:
             return
         try:
-            if len(messages := self._drop_truncated(table_index, kafka_partition, messages)):
+            if len(
+                messages := self._drop_truncated_messages(table_index, kafka_partition, messages)
+            ):
                 yield from self._decode(table_index, kafka_partition, messages, sources)
         except Exception as error:
             if not self._plan.settings.holds_tables:
@@ -130,7 +132,7 @@ class _Router:
         if self._gathered_size >= min(self._plan.settings.block_bytes_max, self._enough_size):
             yield from self._cut_blocks()
 
-    def _drop_truncated(
+    def _drop_truncated_messages(
         self, table_index: int, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the messages at or after the TRUNCATE that begins the table's epoch."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
+from stream_app.errors import RESTORE_FIX, CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.part_filter import PartFilter
 from stream_app.format.arrow_schema import stored_fields
@@ -38,7 +38,6 @@ _READ_AGAIN = (
     "roll the table back to a tag"
 )
 _CHANGE_BACK = "give the column a type again that fits its values (ALTER TABLE), then read again"
-_RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ class DataFileReader:
             raise CorruptFileError(
                 f"a data file has {size} bytes, its manifest says {file.file_size}",
                 where=path,
-                fix=_RESTORE,
+                fix=RESTORE_FIX,
             )
 
     def _columns_by_id(self, file: DataFileMeta) -> dict[int, DataField]:
@@ -183,8 +182,10 @@ class DataFileReader:
         return [self._stored_column(by_id, column) for column in self.columns]
 
     @staticmethod
-    def _stored_column(by_id: Mapping[int, DataField], column: DataField) -> DataField | None:
-        stored_column = by_id.get(column.field_id)
+    def _stored_column(
+        column_by_id: Mapping[int, DataField], column: DataField
+    ) -> DataField | None:
+        stored_column = column_by_id.get(column.field_id)
         if stored_column is None or can_be_read_as(stored_column.data_type, column.data_type):
             return stored_column
         raise UnsupportedTableError(

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.errors import CorruptFileError, UnsupportedTableError
+from stream_app.errors import RESTORE_FIX, CorruptFileError, UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import DataFileReader
 from stream_app.format.data_files.blob_file_format import BlobIndex, blob_windows, read_blob_index
@@ -63,25 +63,25 @@ class JoinedFilesReader:
     def _join_columns(self, group: JoinedFiles) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield first row → batch of a group of files, each of which has other columns."""
         reader = self.bucket_files.reader
-        by_files: dict[tuple[DataFileMeta, ...], list[DataField]] = {}
+        fields_by_files: dict[tuple[DataFileMeta, ...], list[DataField]] = {}
         for column in reader.columns:
             files_with_column = tuple(
                 file for file in group.files if reader.has_column(file, column)
             )
-            by_files.setdefault(_files_to_open(files_with_column, group), []).append(column)
+            fields_by_files.setdefault(_files_to_open(files_with_column, group), []).append(column)
         streams = [
             self._read_columns(group, files, RowType(tuple(columns)))
-            for files, columns in by_files.items()
+            for files, columns in fields_by_files.items()
         ]
         start = 0
         names = reader.layout_schema.names
         for batches in _zip_batches(streams, group.row_count):
-            by_name = {
+            values_by_name = {
                 name: values
                 for batch in batches
                 for name, values in zip(batch.schema.names, batch.columns, strict=True)
             }
-            joined_columns = [by_name[name] for name in names]
+            joined_columns = [values_by_name[name] for name in names]
             yield start, pa.RecordBatch.from_arrays(joined_columns, schema=reader.layout_schema)
             start += batches[0].num_rows
 
@@ -253,5 +253,5 @@ def _next_rows(stream: Iterator[pa.RecordBatch]) -> pa.RecordBatch:
             return batch
     raise CorruptFileError(
         "a data file has fewer rows than its manifest says",
-        fix="restore the file from a backup, or roll the table back to a tag",
+        fix=RESTORE_FIX,
     )

@@ -63,12 +63,13 @@ class StatsFilter:
         return [fragment.path in passing_paths for fragment in fragments]
 
     def _guarantee(self, stats: RowStats) -> pc.Expression:
-        row_count, by_name = stats
+        row_count, stats_by_name = stats
         guarantees = [
             guarantee
             for column in self.columns
-            if column.name in by_name
-            and (guarantee := _guarantee_of(column, by_name[column.name], row_count)) is not None
+            if column.name in stats_by_name
+            and (guarantee := _guarantee_of(column, stats_by_name[column.name], row_count))
+            is not None
         ]
         return reduce(and_, guarantees, _TRUE)
 

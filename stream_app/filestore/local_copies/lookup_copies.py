@@ -120,7 +120,7 @@ class LookupCopies:
             return None
         except BROKEN as error:
             if folder.exists():
-                self.delete_damaged(file, error)
+                self.delete_damaged_copies(file, error)
             return None
         with contextlib.suppress(OSError):  # it is read-only, or being deleted
             self._renew(folder)
@@ -134,7 +134,7 @@ class LookupCopies:
         Raises:
             CorruptFileError: the rows cannot be read.
         """
-        self.delete_outdated()
+        self.delete_outdated_copies()
         try:
             with self._unfinished_copy() as unfinished_path:
                 write_copy(
@@ -155,16 +155,16 @@ class LookupCopies:
                 "no local copy of %s for lookups, which read it itself: %s", file.path, error
             )
             return None
-        self.delete_outdated()
+        self.delete_outdated_copies()
         return self._find(file)
 
-    def delete_damaged(self, file: CopiedFile, error: Exception) -> None:
+    def delete_damaged_copies(self, file: CopiedFile, error: Exception) -> None:
         """Delete the copy of a data file, which is damaged."""
         _LOG.warning("the local copy of %s is damaged, and deleted: %s", file.path, error)
         self.add_counts({DAMAGED: 1})
         self._delete(self._table_folder / file.name)
 
-    def delete_outdated(self) -> None:
+    def delete_outdated_copies(self) -> None:
         """Delete outdated copies of every table, and this table's copies beyond its limit."""
         with contextlib.suppress(OSError):  # the folder does not exist, or cannot be read
             for other_folder in sorted(self.root.iterdir()):

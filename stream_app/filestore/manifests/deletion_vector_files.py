@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import RESTORE_FIX, CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.path_factory import FileStorePathFactory, new_name
 from stream_app.format.deletion_vector import (
@@ -29,8 +29,6 @@ from stream_app.model.files.index_file_meta import (
     IndexManifestEntry,
 )
 from stream_app.model.files.manifest_entry import FileKind
-
-_RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 BucketVectors = dict[str, DeletionVector]
 """Deletion vectors by the name of their data file."""
@@ -110,7 +108,7 @@ class DeletionVectorFiles:
                 f"a file of deletion vectors has {len(data)} bytes, "
                 f"its index manifest says {entry.index_file.file_size}",
                 where=path,
-                fix=_RESTORE,
+                fix=RESTORE_FIX,
             )
         try:
             return decode_deletion_vectors(data, list(_choose_vectors(entry, data_files)))

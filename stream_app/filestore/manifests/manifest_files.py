@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import RESTORE_FIX, CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.path_factory import FileStorePathFactory, new_name
 from stream_app.format.avro.index_manifest_avro import decode_index_manifest, encode_index_manifest
@@ -159,7 +159,7 @@ class ManifestFiles:
             raise CorruptFileError(
                 f"a manifest has {len(data)} bytes, but the file that names it says {size}",
                 where=path,
-                fix="restore the file from a backup, or roll the table back to a tag",
+                fix=RESTORE_FIX,
             )
         try:
             return decode(data)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import RESTORE_FIX, CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.versions.numbered_files import listed_ids, read_hint
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
@@ -96,7 +96,7 @@ class SnapshotManager:
             raise CorruptFileError(
                 f"the file of snapshot {snapshot_id} holds snapshot {snapshot.snapshot_id}",
                 where=path,
-                fix="restore the file from a backup, or roll the table back to a tag",
+                fix=RESTORE_FIX,
             )
         return snapshot
 

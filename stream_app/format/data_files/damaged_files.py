@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import RESTORE_FIX, CorruptFileError
 
 ARROW_ERRORS = (
     pa.ArrowInvalid,
@@ -20,9 +20,7 @@ ARROW_ERRORS = (
 
 def damaged_file_error(problem: str) -> CorruptFileError:
     """Return the error of a damaged file, to which the caller adds the path."""
-    return CorruptFileError(
-        problem, fix="restore the file from a backup, or roll the table back to a tag"
-    )
+    return CorruptFileError(problem, fix=RESTORE_FIX)
 
 
 def printable_error(error: Exception) -> str:

@@ -182,9 +182,9 @@ def _check_times(values: pa.Array) -> None:
     """
     if pa.types.is_timestamp(values.type):
         nanos = values.drop_null().view(pa.int64()).to_numpy()
-        fractional = nanos[(nanos < 0) & (nanos % _NANOS_OF_SECOND != 0)]
-        if len(fractional):
-            time = pa.array(fractional[:1]).cast(values.type)[0]
+        fractional_nanos = nanos[(nanos < 0) & (nanos % _NANOS_OF_SECOND != 0)]
+        if len(fractional_nanos):
+            time = pa.array(fractional_nanos[:1]).cast(values.type)[0]
             raise pa.ArrowInvalid(f"{time}: a fraction of a second before 1970")
     elif pa.types.is_struct(values.type):
         for inner in values.flatten():

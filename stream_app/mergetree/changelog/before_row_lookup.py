@@ -92,8 +92,8 @@ class HigherLevelLookup:
 
     def _levels(self) -> Iterator[Iterator[pa.RecordBatch]]:
         """Yield the rows of each level, the lowest level first."""
-        by_level = sorted(self.higher_files, key=lambda file: file.level)
-        for _, files in groupby(by_level, key=lambda file: file.level):
+        sorted_files = sorted(self.higher_files, key=lambda file: file.level)
+        for _, files in groupby(sorted_files, key=lambda file: file.level):
             yield self._read_with_positions(sorted_run(files, self.key_of).files)
 
     def _read_with_positions(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:

@@ -121,7 +121,7 @@ class ChangelogRewriter:
                 merged_rows = rewriter.merge_function.merge(
                     before.window, rewriter.layout, merges_single_rows=before.merges_single_rows
                 )
-                rows = rewriter.without_stale(merged_rows) if drops_deletes else merged_rows
+                rows = rewriter.without_stale_rows(merged_rows) if drops_deletes else merged_rows
                 if data_writer is not None and rows.num_rows:
                     data_writer.write(rows)
                 if changelog_writer is not None:
@@ -152,9 +152,9 @@ class ChangelogRewriter:
                 )
         if before.old_rows is None:
             return merged_rows
-        without_stale = self.rewriter.without_stale
+        without_stale_rows = self.rewriter.without_stale_rows
         differences = batch_differences(
-            layout, without_stale(before.old_rows), without_stale(merged_rows)
+            layout, without_stale_rows(before.old_rows), without_stale_rows(merged_rows)
         )
         if self.records_unchanged:
             return differences.changelog()

@@ -74,7 +74,7 @@ class CompactManager:
         self.total_buckets = total_buckets
         self.levels.add_level0_file(file)
         if self.picker is not None:
-            self.picker.note_new(file)
+            self.picker.note_new_file(file)
 
     def set_stop_trigger(self, stop_trigger: int) -> None:
         """Set the number of sorted runs beyond which the bucket's writes wait."""
@@ -86,7 +86,7 @@ class CompactManager:
             return False
         return self.levels.sorted_run_count > self.stop_trigger
 
-    def pick_next(
+    def pick_next_compaction(
         self, *, local_time_ms: int, is_full: bool = False, expects_no_flush: bool = False
     ) -> CompactRequest | None:
         """Pick the next compaction, which the picker counts as begun; None if nothing is due.
@@ -147,11 +147,11 @@ class CompactManager:
             expects_no_flush: whether runs need not wait for others, because no flush is expected.
 
         Raises:
-            UsageError: as `pick_next`.
+            UsageError: as `pick_next_compaction`.
         """
         if self.begun_compaction is not None:
             return False
-        request = self.pick_next(
+        request = self.pick_next_compaction(
             local_time_ms=local_time_ms, is_full=is_full, expects_no_flush=expects_no_flush
         )
         if request is None:
@@ -170,14 +170,14 @@ class CompactManager:
     def apply(self, change: BucketChange) -> None:
         """Update the levels with `change`, which the committer has published."""
         if self.begun_compaction is not None and self.picker is not None:
-            self.picker.note_applied(self.levels, self.begun_compaction.unit, change)
+            self.picker.note_applied_unit(self.levels, self.begun_compaction.unit, change)
         self.levels.update(change.removed_files, change.added_files)
         self._clear_begun_compaction()
 
     def forget_begun_compaction(self) -> None:
         """Forget a compaction that failed or lost a conflict; its files may be picked again."""
         if self.begun_compaction is not None and self.picker is not None:
-            self.picker.note_failed(self.begun_compaction.unit)
+            self.picker.note_failed_unit(self.begun_compaction.unit)
         self._clear_begun_compaction()
 
     def replace_levels(self, levels: Levels, total_buckets: int | None) -> None:
@@ -185,7 +185,7 @@ class CompactManager:
         self.total_buckets = total_buckets
         if self.picker is not None:
             begun_unit = None if self.begun_compaction is None else self.begun_compaction.unit
-            self.picker.note_restored(self.levels, levels, begun_unit)
+            self.picker.note_replaced_levels(self.levels, levels, begun_unit)
         self.levels = levels
         self.is_overtaken = self.begun_compaction is not None
 

@@ -54,7 +54,7 @@ class CompactRewriter:
                 for batch in merged_section(
                     section, self.layout, self.merge_function, self.file_access, fan_in=self.fan_in
                 ):
-                    rows = self.without_stale(batch) if drops_deletes else batch
+                    rows = self.without_stale_rows(batch) if drops_deletes else batch
                     if rows.num_rows:
                         writer.write(rows)
             return WrittenFiles(writer.close())
@@ -66,7 +66,7 @@ class CompactRewriter:
         """Move a file by metadata alone."""
         return WrittenFiles((file.at_level(output_level),))
 
-    def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def without_stale_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Drop deletes and expired rows, which is safe if they hide no older row."""
         is_stale = retract_mask(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
         if self.record_level_expire is not None:

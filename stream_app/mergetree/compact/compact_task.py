@@ -73,7 +73,7 @@ class CompactTask:
         try:
             for section in partition_into_sections(self.request.unit.files, self.key_of):
                 self._add_section(section)
-            self._rewrite_pending()
+            self._rewrite_pending_sections()
         except BaseException:
             for file in self._change.written_files:
                 self.rewriter.file_access.delete(file)
@@ -89,10 +89,10 @@ class CompactTask:
                 # Collect small files, so that neighbours are merged into one.
                 self._pending_sections.append((SortedRun((file,)),))
             else:
-                self._rewrite_pending()
+                self._rewrite_pending_sections()
                 self._upgrade(file)
 
-    def _rewrite_pending(self) -> None:
+    def _rewrite_pending_sections(self) -> None:
         sections, self._pending_sections = self._pending_sections, []
         if len(sections) == 1 and len(sections[0]) == 1:
             for file in sections[0][0].files:

@@ -40,19 +40,19 @@ class Picker(Protocol):
         """
         ...
 
-    def note_new(self, file: DataFileMeta, /) -> None:
+    def note_new_file(self, file: DataFileMeta, /) -> None:
         """Note that a flushed file is committed."""
         ...
 
-    def note_applied(self, levels: Levels, unit: CompactUnit, change: BucketChange, /) -> None:
+    def note_applied_unit(self, levels: Levels, unit: CompactUnit, change: BucketChange, /) -> None:
         """Note that a unit's result is committed; `levels` still lack it."""
         ...
 
-    def note_failed(self, unit: CompactUnit, /) -> None:
+    def note_failed_unit(self, unit: CompactUnit, /) -> None:
         """Note that a unit failed or was dropped; its files may be picked again."""
         ...
 
-    def note_restored(
+    def note_replaced_levels(
         self, old_levels: Levels, new_levels: Levels, begun_unit: CompactUnit | None, /
     ) -> None:
         """Note that another writer changed the bucket."""
@@ -98,19 +98,21 @@ class MergeTreePicker:
         self._has_flushed = False
         return unit
 
-    def note_new(self, _file: DataFileMeta, /) -> None:
+    def note_new_file(self, _file: DataFileMeta, /) -> None:
         """Note the flush, which the next pick counts if nothing is due."""
         self._has_flushed = True
 
-    def note_applied(self, levels: Levels, unit: CompactUnit, _change: BucketChange, /) -> None:
+    def note_applied_unit(
+        self, levels: Levels, unit: CompactUnit, _change: BucketChange, /
+    ) -> None:
         """Note the start of a full compaction, from which its age counts."""
         if unit.output_level == levels.max_level:
             self._full_start_time_ms = self._begun_time_ms
 
-    def note_failed(self, _unit: CompactUnit, /) -> None:
+    def note_failed_unit(self, _unit: CompactUnit, /) -> None:
         """Do nothing, because each unit is picked from the current levels."""
 
-    def note_restored(
+    def note_replaced_levels(
         self, old_levels: Levels, new_levels: Levels, _begun_unit: CompactUnit | None, /
     ) -> None:
         """Note a flush if another writer has added a file of level 0."""

@@ -194,7 +194,7 @@ def _affected_rows(
     rows = _set_column(with_sequence_number(rows, _VERSION_NUMBER), VALUE_KIND, kinds)
     if hidden_changes is None:
         return rows, rows.slice(0, 0)
-    hidden_changes.count_late(changes.column(start))
+    hidden_changes.count_late_changes(changes.column(start))
     # Without untracked columns an older hidden change cannot affect a later version.
     start_min = None if rule.history_columns.untracked_columns else int(first_changes.min())
     changes_of_keys = hidden_changes.find(keys, start_min)

@@ -82,7 +82,7 @@ class MergeTreeWriter:
         if self.kind_column:
             rows = with_kinds_of(rows, self.kind_column)
         if self.ignored_kinds:
-            rows = self._without_ignored(rows)
+            rows = self._without_ignored_rows(rows)
         if not rows.num_rows:
             return
         check_mergeable(rows, self.refusal_rules, self.layout.key_names)
@@ -185,7 +185,7 @@ class MergeTreeWriter:
         for window in self.buffer.drain():
             yield from restored_windows(window, self.layout, find)
 
-    def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _without_ignored_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if not retract_mask(rows).any():
             return rows
         is_accepted = accepted_mask(rows, self.ignored_kinds)

@@ -139,10 +139,10 @@ class SortBufferWriteBuffer:
         """Yield all rows in windows in key order, and leave the buffer empty."""
         if not self._chunks and not self._spilled_runs.count:
             if self._gathered_batches:
-                yield sorted_window(self._take_gathered(), self.layout)
+                yield sorted_window(self._take_gathered_rows(), self.layout)
             return
         if self._gathered_batches:
-            self._keep_chunk(self._sort(self._take_gathered()))
+            self._keep_chunk(self._sort(self._take_gathered_rows()))
         runs = [*self._spilled_runs.read(), *self._chunk_runs()]
         try:
             yield from merge_windows(runs, self.layout)
@@ -167,7 +167,7 @@ class SortBufferWriteBuffer:
         return self.may_spill and self._spilled_runs.has_room(self._chunks_size)
 
     def _end_chunk(self) -> None:
-        chunk = self._sort(self._take_gathered())
+        chunk = self._sort(self._take_gathered_rows())
         if chunk.nbytes < self._chunk_bytes_max // 2 and self.chunk_merge is not None:
             # If few keys change often, the merged chunks would be many and small.
             self._gathered_batches, self._gathered_size = [chunk], chunk.nbytes
@@ -176,7 +176,7 @@ class SortBufferWriteBuffer:
         if self._chunks_size >= BUFFERED_CHUNKS_MAX * self._chunk_bytes_max and self._may_spill():
             self._spilled_runs.add(self._chunk_runs())
 
-    def _take_gathered(self) -> pa.RecordBatch:
+    def _take_gathered_rows(self) -> pa.RecordBatch:
         batches = self._gathered_batches
         self._gathered_batches, self._gathered_size = [], 0
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

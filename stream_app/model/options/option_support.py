@@ -188,12 +188,12 @@ REFUSALS: tuple[OptionRefusal, ...] = (
 
 def _by_key(purpose: Purpose) -> dict[str, list[OptionRefusal]]:
     """Return the refusals for a purpose by whole key; those about several keys have the key ""."""
-    by_key: dict[str, list[OptionRefusal]] = {"": []}
+    refusals_by_key: dict[str, list[OptionRefusal]] = {"": []}
     for refusal in REFUSALS:
         if purpose in refusal.purposes:
             key = "" if "*" in refusal.key or refusal.key.endswith(".") else refusal.key
-            by_key.setdefault(key, []).append(refusal)
-    return by_key
+            refusals_by_key.setdefault(key, []).append(refusal)
+    return refusals_by_key
 
 
 _REFUSALS_FOR = {purpose: _by_key(purpose) for purpose in Purpose}
@@ -201,9 +201,9 @@ _REFUSALS_FOR = {purpose: _by_key(purpose) for purpose in Purpose}
 
 def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str, OptionRefusal]]:
     """Yield the keys for which a table is refused, in the table's order, with the reasons."""
-    by_key = _REFUSALS_FOR[purpose]
+    refusals_by_key = _REFUSALS_FOR[purpose]
     for key, value in options.items():
-        for refusal in (*by_key.get(key, ()), *by_key[""]):
+        for refusal in (*refusals_by_key.get(key, ()), *refusals_by_key[""]):
             if refusal.is_of(key) and refusal.value_rule.holds(value):
                 yield key, refusal
 

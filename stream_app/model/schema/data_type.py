@@ -325,8 +325,8 @@ class DataField:
 
 
 def _field_text(field: DataField) -> str:
-    comment = "" if field.description is None else f" COMMENT '{field.description}'"
-    return f"`{field.name}` {field.data_type}{comment}"
+    comment_text = "" if field.description is None else f" COMMENT '{field.description}'"
+    return f"`{field.name}` {field.data_type}{comment_text}"
 
 
 @dataclass(frozen=True, slots=True)

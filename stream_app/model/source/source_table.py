@@ -83,14 +83,16 @@ class SourceTable:
 
 def with_aliases(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
     """Return the table with renamed columns, and merge columns that get the same name."""
-    by_name: dict[str, SourceColumn] = {}
+    column_by_name: dict[str, SourceColumn] = {}
     for column in table.columns:
         name = aliases.get(column.name, column.name)
         renamed_column = replace(column, name=name)
-        by_name[name] = (
-            _wider_column(by_name[name], renamed_column) if name in by_name else renamed_column
+        column_by_name[name] = (
+            _wider_column(column_by_name[name], renamed_column)
+            if name in column_by_name
+            else renamed_column
         )
-    return replace(table, columns=tuple(by_name.values()))
+    return replace(table, columns=tuple(column_by_name.values()))
 
 
 def merged_source_table(earlier_table: SourceTable, later_table: SourceTable) -> SourceTable:

@@ -72,7 +72,7 @@ def next_step(
     snapshots = [version for version in main_versions if version.kind is VersionKind.SNAPSHOT]
     latest_version = max(snapshots, key=lambda version: version.snapshot_id or 0, default=None)
     if latest_version not in dependents:
-        has_rows = any(not dependent.is_changes for dependent in dependents)
+        has_rows = any(not dependent_version.is_changes for dependent_version in dependents)
         verdict = "the latest version does not need it" if has_rows else "no row depends on it"
         return (
             f"{verdict}; restore it from a backup, or give up the versions that need it: "

@@ -62,10 +62,10 @@ def compaction_findings(snapshot: Snapshot, row_gain: int, where: str) -> Iterat
         row_gain: the rows of added files minus those of deleted files.
     """
     if snapshot.commit_kind is CommitKind.COMPACT and row_gain:
-        change = f"added {row_gain} rows" if row_gain > 0 else f"lost {-row_gain} rows"
+        change_text = f"added {row_gain} rows" if row_gain > 0 else f"lost {-row_gain} rows"
         yield Finding(
             kind=FindingKind.CHANGELOG,
-            problem=f"the compaction of snapshot {snapshot.snapshot_id} has {change}",
+            problem=f"the compaction of snapshot {snapshot.snapshot_id} has {change_text}",
             where=where,
             fix="roll the table back to a snapshot or tag before the compaction (stream-app "
             "rollback-to), and let the job write the later changes again",

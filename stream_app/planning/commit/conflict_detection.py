@@ -303,5 +303,5 @@ def _deltas_that_add(
 def _cause_text(cause: SnapshotDelta | None, verb: str) -> str:
     if cause is None:
         return ""
-    snapshot = f"{cause.snapshot_id} ({cause.commit_kind.value})"
-    return f": {verb} snapshot {snapshot} of user {cause.commit_user}"
+    snapshot_text = f"{cause.snapshot_id} ({cause.commit_kind.value})"
+    return f": {verb} snapshot {snapshot_text} of user {cause.commit_user}"

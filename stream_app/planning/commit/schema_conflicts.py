@@ -90,12 +90,13 @@ def schema_origin_text(schema: TableSchema, recent_snapshots: Iterable[Snapshot]
         recent_snapshots: the latest commits, newest first.
     """
     created_text = datetime.fromtimestamp(schema.time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    origin = f"schema {schema.schema_id} was made at {created_text}"
+    origin_text = f"schema {schema.schema_id} was made at {created_text}"
     snapshots = [
         snapshot for snapshot in recent_snapshots if snapshot.schema_id >= schema.schema_id
     ]
     if not snapshots:
-        return f"{origin}, and no writer has committed by it yet"
+        return f"{origin_text}, and no writer has committed by it yet"
     first_snapshot = snapshots[-1]
     place = f"snapshot {first_snapshot.snapshot_id} ({first_snapshot.commit_kind.value})"
-    return f"{origin}; the first to commit by it was user {first_snapshot.commit_user}, in {place}"
+    user = first_snapshot.commit_user
+    return f"{origin_text}; the first to commit by it was user {user}, in {place}"

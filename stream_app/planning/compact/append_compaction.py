@@ -56,8 +56,8 @@ class SubCoordinator:
 
     def with_files(self, new_files: Iterable[DataFileMeta]) -> SubCoordinator:
         """Add files; the partition counts as young again."""
-        by_name = {file.file_name: file for file in (*self.files, *new_files)}
-        return SubCoordinator(tuple(by_name.values()))
+        file_by_name = {file.file_name: file for file in (*self.files, *new_files)}
+        return SubCoordinator(tuple(file_by_name.values()))
 
     def without_files(self, names: Collection[str]) -> SubCoordinator:
         """Remove deleted files."""

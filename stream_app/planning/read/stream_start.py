@@ -111,7 +111,7 @@ def start_of_options(options: CoreOptions, timestamp_ms: int | None) -> StreamSt
     if mode == "default" and timestamp_ms is not None:
         snapshot_id = None
     elif mode != "default":
-        by_snapshot = mode in [start_mode.value for start_mode in _BY_SNAPSHOT]
-        snapshot_id = snapshot_id if by_snapshot else None
+        starts_at_snapshot = mode in [start_mode.value for start_mode in _BY_SNAPSHOT]
+        snapshot_id = snapshot_id if starts_at_snapshot else None
         timestamp_ms = timestamp_ms if mode == StartMode.FROM_TIMESTAMP.value else None
     return stream_start(mode, snapshot_id=snapshot_id, timestamp_ms=timestamp_ms)

@@ -102,20 +102,20 @@ def altered_schema(
     Raises:
         UsageError: a change is not possible, or no table can have the resulting schema.
     """
-    altering = _Altering(schema, casting, has_snapshots=has_snapshots)
+    altered_columns = _Altering(schema, casting, has_snapshots=has_snapshots)
     for change in changes:
-        altering.apply(change)
-    fields = RowType(tuple(altering.fields))
+        altered_columns.apply(change)
+    fields = RowType(tuple(altered_columns.fields))
     is_same = (
         fields == schema.fields
-        and altering.options == dict(schema.options)
-        and altering.comment == schema.comment
-        and altering.primary_keys == schema.primary_keys
+        and altered_columns.options == dict(schema.options)
+        and altered_columns.comment == schema.comment
+        and altered_columns.primary_keys == schema.primary_keys
     )
     if is_same:
         return schema
     problems = schema_problems(
-        fields, altering.primary_keys, schema.partition_keys, altering.options
+        fields, altered_columns.primary_keys, schema.partition_keys, altered_columns.options
     )
     old_problems = schema_problems(
         schema.fields, schema.primary_keys, schema.partition_keys, schema.options
@@ -125,11 +125,11 @@ def altered_schema(
     return TableSchema(
         schema_id=schema.schema_id + 1,
         fields=fields,
-        highest_field_id=altering.highest_field_id,
+        highest_field_id=altered_columns.highest_field_id,
         partition_keys=schema.partition_keys,
-        primary_keys=altering.primary_keys,
-        options=altering.options,
-        comment=altering.comment,
+        primary_keys=altered_columns.primary_keys,
+        options=altered_columns.options,
+        comment=altered_columns.comment,
         time_ms=time_ms,
     )
 
@@ -240,9 +240,9 @@ class _Altering:
         for index, column in enumerate(self.fields):
             if column.name == name:
                 return index
-        names = ", ".join(column.name for column in self.fields)
+        names_text = ", ".join(column.name for column in self.fields)
         raise _alteration_error(
-            f"there is no column {name!r}", fix=f"name one of its columns: {names}"
+            f"there is no column {name!r}", fix=f"name one of its columns: {names_text}"
         )
 
     def _column(self, name: str) -> DataField:
@@ -310,12 +310,12 @@ class _Altering:
         keeps_not_null = not old_type.nullable and self._casting.can_cast(old_type, not_null_type)
         new_type = not_null_type if keeps_not_null else data_type.as_nullable()
         if old_type.is_nested or new_type.is_nested:
-            by_path = f"change what is inside by its path, such as {name}.field; or "
+            path_fix = f"change what is inside by its path, such as {name}.field; or "
             has_paths = old_type.root in (TypeRoot.ROW, TypeRoot.ARRAY, TypeRoot.MAP)
             raise _alteration_error(
                 f"the column {name!r} is {old_type}, and shall be {new_type}: a type that is "
                 "nested stays as it is, and no other type becomes one",
-                fix=f"{by_path if has_paths else ''}{_OTHER_COLUMN}",
+                fix=f"{path_fix if has_paths else ''}{_OTHER_COLUMN}",
             )
         is_explicit = not DISABLE_EXPLICIT_TYPE_CASTING.read(self.options)
         is_allowed = is_explicit or is_implicit_cast(old_type, new_type)

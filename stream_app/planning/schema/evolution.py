@@ -117,8 +117,8 @@ def _longer_text(column: DataType, source_type: DataType) -> DataType:
     """Return the longer of two text types; CHAR becomes VARCHAR if its length changes."""
     if column.length >= source_type.length:
         return column
-    varying = TypeRoot.VARCHAR if column.root in STRING_ROOTS else TypeRoot.VARBINARY
-    root = column.root if column.root is source_type.root else varying
+    varying_root = TypeRoot.VARCHAR if column.root in STRING_ROOTS else TypeRoot.VARBINARY
+    root = column.root if column.root is source_type.root else varying_root
     return replace(source_type, root=root)
 
 

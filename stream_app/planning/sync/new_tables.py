@@ -153,10 +153,9 @@ class _KeySetting:
         missing_names = self._missing_keys(columns)
         if self.table_keys is not None or not missing_names:
             return []
-        keys = ", ".join(self.common_keys)
-        return [
-            f"{self.name} = {keys} does not apply: there is no column {', '.join(missing_names)}"
-        ]
+        keys_text = ", ".join(self.common_keys)
+        missing_text = ", ".join(missing_names)
+        return [f"{self.name} = {keys_text} does not apply: there is no column {missing_text}"]
 
     def _missing_keys(self, columns: Collection[str]) -> Sequence[str]:
         names = self.common_keys if self.table_keys is None else self.table_keys

@@ -61,8 +61,8 @@ def partition_roots(samples: Mapping[Origin, TableSample]) -> Mapping[Origin, Co
 
 def root_warning(root: Origin, leaves: Collection[Origin]) -> str:
     """Return the text of the warning."""
-    names = ", ".join(str(leaf) for leaf in leaves)
+    names_text = ", ".join(str(leaf) for leaf in leaves)
     return (
-        f"{root} seems to be the root of partitions ({names}): its changes arrive under their "
+        f"{root} seems to be the root of partitions ({names_text}): its changes arrive under their "
         "names, so its own table has the rows of the initial snapshot, and stands still"
     )

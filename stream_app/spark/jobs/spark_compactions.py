@@ -257,10 +257,12 @@ def _description(compactions: Sequence[QueuedCompaction]) -> str:
     table, request = compactions[0]
     unit = request.unit
     where = f"{table.paths.partition_path(request.partition)} bucket {request.bucket}".strip()
-    more = f" and {len(compactions) - 1} small compactions more" if len(compactions) > 1 else ""
+    more_text = (
+        f" and {len(compactions) - 1} small compactions more" if len(compactions) > 1 else ""
+    )
     return (
         f"compact {where}: {len(unit.files)} files into level {unit.output_level} "
-        f"({unit.reason}){more}"
+        f"({unit.reason}){more_text}"
     )
 
 

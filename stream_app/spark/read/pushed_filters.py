@@ -60,14 +60,14 @@ def translate_filters(
     filters: Iterable[Any], columns: RowType
 ) -> tuple[list[Predicate], list[Any]]:
     """Return the conditions that equal the translated filters, and the remaining filters."""
-    conditions, residual = [], []
+    conditions, residual_filters = [], []
     for spark_filter in filters:
         condition = _condition(spark_filter, columns)
         if condition is None:
-            residual.append(spark_filter)
+            residual_filters.append(spark_filter)
         else:
             conditions.append(condition)
-    return conditions, residual
+    return conditions, residual_filters
 
 
 def _condition(spark_filter: Any, columns: RowType) -> Predicate | None:
@@ -94,8 +94,8 @@ def _comparison(name: str, column: DataField, value: Any) -> Predicate | None:
         case "EqualNullSafe":
             return _null_safe_equality(column, value)
         case _ if name in _OPERATORS:
-            exact = _exact_value(value, column.data_type)
-            return None if exact is None else Compare(column, _OPERATORS[name], exact)
+            exact_value = _exact_value(value, column.data_type)
+            return None if exact_value is None else Compare(column, _OPERATORS[name], exact_value)
         case _:
             return None
 

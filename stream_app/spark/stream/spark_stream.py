@@ -89,12 +89,12 @@ class SparkStream:
         new_progress = [newest_progress]
         if newest_progress.epoch > self._epoch + 1:
             # Epochs can end faster than this thread asks; Spark keeps the newest of them.
-            recent = (
+            recent_progress = (
                 source_progress(json.loads(progress.json)) for progress in self.query.recentProgress
             )
             new_progress[:0] = [
                 progress
-                for progress in recent
+                for progress in recent_progress
                 if self._epoch < progress.epoch < newest_progress.epoch
             ]
         self._epoch = newest_progress.epoch

@@ -26,7 +26,7 @@ from stream_app.table.versions.read_refusals import warn_of_unknown
 DEFAULT_WAREHOUSE = "./warehouse"
 NEWEST = "newest"
 """The word that names the latest database snapshot on a command line."""
-_SHOWN_MAX = 5
+_SHOWN_TRANSACTIONS_MAX = 5
 """The number of transactions that an error shows."""
 
 
@@ -159,7 +159,7 @@ class PaimonDatabase:
         transactions = [name for snapshot in snapshots for name in snapshot.transactions]
         raise UsageError(
             f"no database snapshot is at the transaction {transaction}; the newest are at "
-            f"{', '.join(transactions[-_SHOWN_MAX:])}",
+            f"{', '.join(transactions[-_SHOWN_TRANSACTIONS_MAX:])}",
             where=self.folder,
             fix="a snapshot has all transactions up to its own: choose the next later one",
         )

@@ -208,8 +208,8 @@ class DoubledKeySearch:
         upper_entries = (entry for entry in live_entries if entry.file.level > 0)
         for bucket_id, files in files_of_buckets(upper_entries).items():
             sections = partition_into_sections(files, self.table.key_of)
-            overlapping = [section for section in sections if len(section) > 1]
-            count, example = self._count_doubled(bucket_id, overlapping)
+            overlapping_sections = [section for section in sections if len(section) > 1]
+            count, example = self._count_doubled(bucket_id, overlapping_sections)
             if count:
                 yield Finding(
                     kind=FindingKind.DOUBLE_KEYS,

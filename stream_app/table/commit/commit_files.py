@@ -161,7 +161,7 @@ class CommitFiles:
             utc_ms_of=utc_ms,
         )
 
-    def note_created(self) -> None:
+    def note_created_snapshot(self) -> None:
         """Note that a published snapshot names the files of the last attempt."""
         self.manifest_cache.note(self.name, self._base_metas + self._delta_metas)
 

@@ -54,7 +54,7 @@ class CommitHistory:
         is_newer = created_snapshot is not None and created_snapshot.snapshot_id > self.known_id
         return created_snapshot if is_newer else self.known_snapshot
 
-    def note_known(self, snapshot: Snapshot | None) -> None:
+    def note_known_snapshot(self, snapshot: Snapshot | None) -> None:
         """Note that later decisions are based on this snapshot."""
         self.known_snapshot = snapshot
 
@@ -67,7 +67,7 @@ class CommitHistory:
         """Note that the writer is about to create this snapshot; the outcome may stay unknown."""
         self._attempted_lists.append(snapshot.delta_manifest_list)
 
-    def note_created(self, snapshot: Snapshot) -> None:
+    def note_created_snapshot(self, snapshot: Snapshot) -> None:
         """Note that the writer created a snapshot, which becomes known if it follows the known one.
 
         An overwrite never becomes known: a follower reads its changes like another writer's.
@@ -163,19 +163,22 @@ class CommitHistory:
             delta = snapshot.delta_manifest_list
             if snapshot.commit_user != self.commit_user or delta in self._created_lists:
                 continue
-            commit = f"snapshot {snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
-            commit += f"{snapshot.commit_identifier}) for commit user {self.commit_user}"
+            commit_text = (
+                f"snapshot {snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
+            )
+            commit_text += f"{snapshot.commit_identifier}) for commit user {self.commit_user}"
             if delta not in self._attempted_lists:
                 raise CommitConflictError(
-                    f"another process works with the same checkpoint: it made {commit}, while this "
-                    f"one continued from snapshot {self.known_id}",
+                    f"another process works with the same checkpoint: it made {commit_text}, while "
+                    f"this one continued from snapshot {self.known_id}",
                     where=self.table.location,
                     fix="run one job for each checkpoint; if the other one is gone, start this "
                     "again: it continues from the latest snapshot",
                 )
             if snapshot.commit_kind is CommitKind.APPEND:
                 raise CommitConflictError(
-                    f"an epoch is in the table already, though making it seemed to fail: {commit}",
+                    "an epoch is in the table already, though making it seemed to fail: "
+                    f"{commit_text}",
                     where=self.table.location,
                     fix="start the job again: it continues from the latest snapshot",
                 )

@@ -44,7 +44,7 @@ def compacted_index(
             deleted_names = {
                 entry.file.file_name for entry in bucket_entries if entry.kind is FileKind.DELETE
             }
-            _check_deleted(table, base_snapshot, live_entries, bucket_entries)
+            _check_deleted_rows(table, base_snapshot, live_entries, bucket_entries)
             index_entries += index_changes(
                 table, live_entries, bucket_id, deleted_names=deleted_names
             )
@@ -56,7 +56,7 @@ def compacted_index(
     return tuple(index_entries)
 
 
-def _check_deleted(
+def _check_deleted_rows(
     table: FileStoreTable,
     base_snapshot: Snapshot,
     live_entries: Sequence[IndexManifestEntry],

@@ -233,8 +233,8 @@ class FileStoreCommit:
             # stay.
             commit_files.delete_all_files()
             raise
-        commit_files.note_created()
-        self.commit_history.note_created(snapshot)
+        commit_files.note_created_snapshot()
+        self.commit_history.note_created_snapshot(snapshot)
         self.callbacks.call(snapshot, plan.committable.changes)
         return snapshot
 

@@ -95,11 +95,11 @@ def check_follows_base(
     latest_snapshot = table.snapshots.latest()  # read after the late snapshot was deleted
     if latest_snapshot is not None and _records_epoch_of(latest_snapshot, snapshot):
         return  # a request that was sent twice
-    commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
-    commit += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
+    commit_text = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
+    commit_text += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
     outcome = "came too late" if is_in_chain is False else "may or may not have been committed"
     raise LateCommitError(
-        f"{commit} {outcome}: the writer was delayed while others committed up to snapshot "
+        f"{commit_text} {outcome}: the writer was delayed while others committed up to snapshot "
         f"{latest_snapshot.snapshot_id if latest_snapshot else 0}, and the snapshot below it has "
         "expired",
         where=table.location,

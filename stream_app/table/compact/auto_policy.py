@@ -117,7 +117,7 @@ class AutoPolicy:
         interval_s = total_s / len(self._earlier_epochs)
         budget.note(self.table.location, partial(_cores, cores_once), interval_s)
 
-    def note_compacted(self, change: BucketChange) -> None:
+    def note_compaction(self, change: BucketChange) -> None:
         """Note the bytes that a compaction wrote, and its duration."""
         self._written_size += sum(file.file_size for file in change.written_files)
         self._written_s += change.run_s

@@ -95,8 +95,10 @@ class CompactionFailures(Generic[Key]):
 
     def stuck_errors(self) -> dict[Key, BaseException | None]:
         """Return the keys that have failed too often, with the last error."""
-        stuck = ((key, self._failures[key]) for key in self._failures if self.is_stuck(key))
-        return {key: failures.last_error for key, failures in stuck}
+        stuck_failures = (
+            (key, self._failures[key]) for key in self._failures if self.is_stuck(key)
+        )
+        return {key: failures.last_error for key, failures in stuck_failures}
 
     def seconds_until_retry(self) -> float | None:
         """Return the seconds until the next retry; None if no retry is worth waiting for.

@@ -220,7 +220,7 @@ class IcebergPublisher:
         self._published_metadata = metadata
         drops_snapshots = delete_unnamed_files(self.iceberg_files, base, metadata)
         if drops_snapshots and publishes_vectors(self.table.options):
-            self._vector_files.delete_unused()
+            self._vector_files.delete_unused_copies()
 
     def _latest_metadata(self) -> IcebergMetadata | None:
         version = self.iceberg_files.latest_version()
@@ -270,9 +270,7 @@ class IcebergPublisher:
             snapshot_id=snapshot.snapshot_id,
             parent_id=update.snapshots[-1].snapshot_id if update.snapshots else None,
             sequence_number=version,
-            time_ms=max(
-                [snapshot.time_ms, *(old_snapshot.time_ms for old_snapshot in update.snapshots)]
-            ),
+            time_ms=max([snapshot.time_ms, *(earlier.time_ms for earlier in update.snapshots)]),
             manifest_list=self.iceberg_files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
             summary=snapshot_summary(

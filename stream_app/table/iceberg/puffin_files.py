@@ -66,11 +66,11 @@ class VectorFiles:
         Raises:
             UnsupportedTableError: a vector has 32 bits.
         """
-        by_path: dict[str, list[IcebergFile]] = defaultdict(list)
+        files_by_path: dict[str, list[IcebergFile]] = defaultdict(list)
         for file in vectors.values():
-            by_path[file.path].append(file)
+            files_by_path[file.path].append(file)
         written_files: dict[str, IcebergFile] = {}
-        for path, file_vectors in by_path.items():
+        for path, file_vectors in files_by_path.items():
             name = self.iceberg_files.copied_index_file_name(path)
             index_file = self.table.file_io.read_bytes(f"{self.table.paths.index_folder}/{name}")
             data = puffin_of(index_file, file_vectors)
@@ -78,7 +78,7 @@ class VectorFiles:
             written_files |= {file.key: replace(file, size=len(data)) for file in file_vectors}
         return written_files
 
-    def delete_unused(self) -> None:
+    def delete_unused_copies(self) -> None:
         """Delete the copies of index files that an expiry has deleted."""
         # The copies are listed first, because a copy is younger than its index file.
         copies = self.iceberg_files.puffin_paths()

@@ -230,11 +230,11 @@ class StreamTableCommit:
 
     def commit_idle(self, wait_s: float = 0.0) -> Snapshot | None:
         """Publish the finished compactions if they have gathered, and begin due ones."""
-        snapshot = self.publish_finished() if self._searcher.advance_gathering(wait_s) else None
+        snapshot = self.publish_results() if self._searcher.advance_gathering(wait_s) else None
         self._searcher.compact_if_due(skips_wait=snapshot is not None)
         return snapshot
 
-    def publish_finished(self) -> Snapshot | None:
+    def publish_results(self) -> Snapshot | None:
         """Publish finished compactions under the last epoch's identifier, and begin none."""
         if self.last_identifier is None or not self.coordinator.collect_finished_compactions():
             return None
@@ -320,7 +320,7 @@ class StreamTableCommit:
         """Wait until a compaction ends or a retry is due, and publish finished compactions."""
         if not self.coordinator.is_idle():
             self.coordinator.wait_for_any()
-            return self.publish_finished()
+            return self.publish_results()
         self.table.clock.sleep(self.coordinator.failures.seconds_until_retry() or 0.0)
         return None
 

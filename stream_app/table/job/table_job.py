@@ -264,9 +264,9 @@ class TableJob:
         self.upkeep.after_commit()
         return self.idle_report(snapshot)
 
-    def publish_finished(self) -> IdleReport | None:
+    def publish_results(self) -> IdleReport | None:
         """Publish finished compactions before the job stops, and begin none."""
-        snapshot = None if self._stream_commit is None else self._stream_commit.publish_finished()
+        snapshot = None if self._stream_commit is None else self._stream_commit.publish_results()
         return None if snapshot is None else self.idle_report(snapshot)
 
     def compact_due(self) -> Sequence[IdleReport]:

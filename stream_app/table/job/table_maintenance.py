@@ -204,16 +204,16 @@ class TableMaintenance:
         )
         if is_checked and not self._is_gone:
             committing_task, *other_tasks = self._tasks
-            self._run_due([committing_task])
+            self._run_due_tasks([committing_task])
             if self._executor is None:
-                self._run_due(other_tasks)
+                self._run_due_tasks(other_tasks)
             elif self._async_run is None or self._async_run.done():
-                self._async_run = self._executor.submit(self._run_due, other_tasks)
+                self._async_run = self._executor.submit(self._run_due_tasks, other_tasks)
             self._known_work_count = self._metrics.work_count
         self._upkeep_at_s = self._idle_check_at_s = self._table.clock.steady_seconds()
         return self._known_work_count != work_count_before
 
-    def _run_due(self, tasks: Iterable[UpkeepTask]) -> None:
+    def _run_due_tasks(self, tasks: Iterable[UpkeepTask]) -> None:
         for task in tasks:
             if task.begin_if_due(self._table.clock.steady_seconds()):
                 self._run(task.name, task.run)

@@ -186,8 +186,8 @@ class TableState:
         for snapshot, delta in deltas:
             if not self.commit_history.was_created(snapshot):
                 self.live_counts.follow(delta)
-                self._note_waiting(entry for entry in delta if entry.kind is FileKind.ADD)
-        self.commit_history.note_known(latest_snapshot)
+                self._note_waiting_buckets(entry for entry in delta if entry.kind is FileKind.ADD)
+        self.commit_history.note_known_snapshot(latest_snapshot)
         return latest_snapshot
 
     def follow_and_load(self, buckets: Collection[BucketId] | None) -> None:
@@ -234,9 +234,9 @@ class TableState:
         return bool(loaded_buckets)
 
     def _read_live_files(self, snapshot: Snapshot | None) -> None:
-        self._note_waiting(self.constraints.read_live_files(snapshot))
+        self._note_waiting_buckets(self.constraints.read_live_files(snapshot))
 
-    def _note_waiting(self, added_entries: Iterable[ManifestEntry]) -> None:
+    def _note_waiting_buckets(self, added_entries: Iterable[ManifestEntry]) -> None:
         num_levels = self.table.options.num_levels
         in_real_buckets = (entry for entry in added_entries if entry.bucket != POSTPONED)
         self.waiting_buckets.update(

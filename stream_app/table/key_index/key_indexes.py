@@ -118,11 +118,11 @@ class KeyIndexes:
         share_files = self._share_files(share)
         if target_snapshot is None:
             return KeyIndex([], CodedBuckets())
-        self._delete_unused()
+        self._delete_unused_indexes()
         with share_files.locked():
             key_index = self._open(share_files, target_snapshot)
             if key_index is None:
-                share_files.delete_others([])
+                share_files.delete_other_layers([])
                 with locked_folder(self.folder):
                     self._key_index_builder(target_snapshot).build()
                 key_index = self._open(share_files, target_snapshot, is_new=True)
@@ -268,13 +268,13 @@ class KeyIndexes:
             layer = merged_layer(key_index.layers[first_merged_index:], is_lowest=start is None)
             key_index.layers[first_merged_index:] = [layer]
         written_span = share_files.write(layer, key_index.coded_buckets, start, end)
-        share_files.delete_others([*spans[:first_merged_index], written_span])
+        share_files.delete_other_layers([*spans[:first_merged_index], written_span])
 
     @property
     def _threads(self) -> int:
         return self.table.options[CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM]
 
-    def _delete_unused(self) -> None:
+    def _delete_unused_indexes(self) -> None:
         """Delete the indexes of tables to which no job on this machine writes any more."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.folder.stat().st_uid != os.getuid():

@@ -162,7 +162,7 @@ class ShareFiles:
         temporary_path.replace(path)
         return span
 
-    def delete_others(self, spans: Sequence[LayerSpan]) -> None:
+    def delete_other_layers(self, spans: Sequence[LayerSpan]) -> None:
         """Delete the layers of other spans. A process that has mapped a layer can still read it."""
         live_paths = {self._path(span) for span in spans}
         for path in self.folder.iterdir():

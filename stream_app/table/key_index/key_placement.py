@@ -83,7 +83,7 @@ class KeyPlacement:
         Raises:
             MergeError: the merge engine does not accept a row of this kind.
         """
-        rows = self._without_ignored(rows)
+        rows = self._without_ignored_rows(rows)
         if not rows.num_rows:
             return
         schema = self.table.schema
@@ -99,7 +99,7 @@ class KeyPlacement:
         if rows.num_rows:
             yield from rows_to_place.place()
 
-    def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _without_ignored_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Drop rows that the writer would ignore, so that they move no key."""
         is_accepted = accepted_mask(rows, ignored_kinds(self.table.options))
         return rows if is_accepted.all() else rows.filter(pa.array(is_accepted))

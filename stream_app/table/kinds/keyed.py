@@ -93,7 +93,7 @@ def _due_compactions(
 ) -> list[CompactRequest]:
     local_time_ms = local_wall_clock_ms(table.clock)
     requests = (
-        keyed_manager(table, bucket_id, live_bucket).pick_next(
+        keyed_manager(table, bucket_id, live_bucket).pick_next_compaction(
             local_time_ms=local_time_ms, is_full=is_full
         )
         for bucket_id, live_bucket in read_live_buckets(table, snapshot, buckets).items()

@@ -133,7 +133,7 @@ class LookupReader:
                     next_position = int(positions[-1]) + 1
                 return
         except BROKEN as error:
-            self.copies.delete_damaged(copied_file, error)
+            self.copies.delete_damaged_copies(copied_file, error)
         for batch, positions in self._rows_of_parts(file):
             is_unread = positions >= next_position
             yield batch.filter(pa.array(is_unread)), positions[is_unread]

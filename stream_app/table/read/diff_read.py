@@ -96,8 +96,10 @@ def changed_files(
     unshared_files = set(before) ^ set(after)
     sections = partition_into_sections([*before, *(unshared_files & set(after))], key_of)
     section_files = [{file for run in section for file in run.files} for section in sections]
-    differing = unshared_files | {file for file in before if file.file_name in changed_vectors}
-    return set().union(*(files for files in section_files if files & differing))
+    differing_files = unshared_files | {
+        file for file in before if file.file_name in changed_vectors
+    }
+    return set().union(*(files for files in section_files if files & differing_files))
 
 
 def merged_rows(

@@ -198,7 +198,7 @@ def delete_void_tags(
         )
 
 
-def withdraw_outdated(table: FileStoreTable, other_names: Collection[str]) -> None:
+def withdraw_outdated_announcements(table: FileStoreTable, other_names: Collection[str]) -> None:
     """Withdraw announcements that do not hold any more.
 
     Args:

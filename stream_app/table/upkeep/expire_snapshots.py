@@ -40,7 +40,7 @@ from stream_app.table.upkeep.announcements import (
     holding_rollbacks,
     is_expiring,
     tagged_versions_to_keep,
-    withdraw_outdated,
+    withdraw_outdated_announcements,
 )
 from stream_app.table.upkeep.collected_files import collect_changelog_files, collect_dropped_files
 from stream_app.table.upkeep.file_deletion import (
@@ -207,7 +207,7 @@ class ExpireSnapshots:
         delete_void_tags(table, [expiry.announcement], tag_folder.tags, considered_tags=expiry.tags)
         table.expiry_announcements.withdraw(announcement_name)
         other_names = [name for name in tag_folder.other_names if name != announcement_name]
-        withdraw_outdated(table, other_names)
+        withdraw_outdated_announcements(table, other_names)
 
     def _check_not_rolled_back(
         self, announcement: ExpiryAnnouncement, other_names: Collection[str]

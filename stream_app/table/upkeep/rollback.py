@@ -262,9 +262,9 @@ def _check_no_expiry(table: FileStoreTable, target_snapshot: Snapshot) -> None:
 
 def _check_no_consumer(table: FileStoreTable, versions: RollbackVersions) -> None:
     if versions.consumers:
-        names = ", ".join(consumer.consumer_id for consumer in versions.consumers)
+        names_text = ", ".join(consumer.consumer_id for consumer in versions.consumers)
         raise UsageError(
-            f"consumers have read snapshots after {versions.target_id}: {names}",
+            f"consumers have read snapshots after {versions.target_id}: {names_text}",
             where=table.location,
             fix="stop them and correct what they have already copied; --force resets them to "
             f"snapshot {versions.target_id + 1}",

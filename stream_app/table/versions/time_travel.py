@@ -264,9 +264,11 @@ def _snapshot_of_watermark(table: FileStoreTable, watermark: int) -> Snapshot:
             newest_watermark = snapshot.watermark
             if newest_watermark >= watermark:
                 return snapshot
-    state = "; none has any" if newest_watermark is None else f": the latest has {newest_watermark}"
+    state_text = (
+        "; none has any" if newest_watermark is None else f": the latest has {newest_watermark}"
+    )
     raise UsageError(
-        f"no snapshot has reached the watermark {watermark}{state}",
+        f"no snapshot has reached the watermark {watermark}{state_text}",
         where=table.location,
         fix="give an earlier watermark, or name the version by snapshot, tag or timestamp",
     )

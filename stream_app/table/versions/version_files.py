@@ -49,13 +49,13 @@ def snapshot_restored_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | N
     That snapshot had expired with its changelog, but Paimon leaves the changelog's name in it
     (`utils/RollbackHelper.java`).
     """
-    by_kind: dict[VersionKind, list[Snapshot]] = {kind: [] for kind in VersionKind}
+    snapshots_by_kind: dict[VersionKind, list[Snapshot]] = {kind: [] for kind in VersionKind}
     for version in versions:
         if version.snapshot is not None:
-            by_kind[version.kind].append(version.snapshot)
-    snapshots = by_kind[VersionKind.SNAPSHOT]
+            snapshots_by_kind[version.kind].append(version.snapshot)
+    snapshots = snapshots_by_kind[VersionKind.SNAPSHOT]
     earliest_snapshot = min(snapshots, key=lambda snapshot: snapshot.snapshot_id, default=None)
-    return earliest_snapshot if earliest_snapshot in by_kind[VersionKind.TAG] else None
+    return earliest_snapshot if earliest_snapshot in snapshots_by_kind[VersionKind.TAG] else None
 
 
 def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:

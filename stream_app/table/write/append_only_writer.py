@@ -44,7 +44,7 @@ class AppendOnlyWriter:
             UnsupportedTableError: a row retracts another, which append files cannot express.
         """
         if retract_mask(rows).any():
-            rows = self._without_ignored(rows)
+            rows = self._without_ignored_rows(rows)
         if not rows.num_rows:
             return
         if self._writer is None:
@@ -70,7 +70,7 @@ class AppendOnlyWriter:
             self._writer.abort()
             self._writer = None
 
-    def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _without_ignored_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         is_accepted = accepted_mask(rows, self.ignored_kinds)
         rows = rows if is_accepted.all() else rows_at(rows, np.flatnonzero(is_accepted))
         if retract_mask(rows).any():

@@ -102,7 +102,7 @@ class HiddenChangesOfBucket:
             late_ms=late_ms,
         )
 
-    def count_late(self, starts: pa.Array) -> None:
+    def count_late_changes(self, starts: pa.Array) -> None:
         """Count the starts that are too old for a hidden change; none are without index files."""
         if files := [self._file(entry) for entry in self._bucket_entries()]:
             oldest_start = self._oldest_start(max(file.newest_start for file in files), starts.type)

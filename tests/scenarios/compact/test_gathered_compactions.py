@@ -97,8 +97,8 @@ def test_a_stop_publishes_what_has_finished_and_begins_nothing(tmp_path: Path) -
     finish_one(executor)
     begun = len(executor.waiting)
     assert writer.commit.commit_idle(GATHER_S) is None
-    assert writer.commit.publish_finished() is not None
-    assert writer.commit.publish_finished() is None
+    assert writer.commit.publish_results() is not None
+    assert writer.commit.publish_results() is None
     assert len(executor.waiting) == begun
     assert kinds(writer)[CommitKind.COMPACT] == 1
     assert_table_is(writer)

@@ -294,7 +294,7 @@ class Second:
         self.table_count = 2
         return NewcomerOutcome([self.feed], {}, {})
 
-    def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
+    def quarantine_unassigned_messages(self, epoch: int, messages: pa.Table) -> None:
         self.refused.append((epoch, messages.column("reason").to_pylist()))
 
     def splitter(self, feeds: Sequence[TableFeed], *_: object) -> Second:

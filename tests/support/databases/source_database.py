@@ -50,7 +50,7 @@ class Database:
             state_file=JobStateFile(self.checkpoint),
             clock=StandingClock(),
             make_feed=self._feed,
-            write_unassigned=lambda *arguments: self.aside.append(arguments),
+            write_unassigned_messages=lambda *arguments: self.aside.append(arguments),
         )
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:

@@ -21,7 +21,7 @@ class HiddenInMemory:
         self._schema = schema
         self._start = start
 
-    def count_late(self, starts: pa.Array) -> None:
+    def count_late_changes(self, starts: pa.Array) -> None:
         """Count none."""
 
     def find(self, keys: pa.RecordBatch, start_min: int | None) -> RowsOfKeys:

@@ -91,7 +91,7 @@ class DatabaseJob:
         self.state = state = JobStateFile(self.checkpoint)
         self.tables = DatabaseTables(
             job_tables=self.database, state_file=state, clock=self.clock,
-            make_feed=self._feed, write_unassigned=self._quarantine,
+            make_feed=self._feed, write_unassigned_messages=self._quarantine,
         )  # fmt: skip
         known_feeds = self.tables.known_feeds()
         splitter = self.tables.splitter(known_feeds, frozenset(state.state.held_tables))

@@ -59,7 +59,7 @@ def full_metrics(tables: int = 1) -> JobMetrics:
     job = JobMetrics("db", folders={"warehouse": Path("/")})
     for number in range(tables):
         fill(job.of_table(f"t{number}"))
-        job.note_held(f"t{number}", None)
+        job.note_held_table(f"t{number}", None)
     job.set_unresolved_records({"t0": 1})
     job.note_decoder("arrays")
     load = LoadProgress(begun_time_ms=0, of_tables={"t0": LoadedRanges(1, 3)})

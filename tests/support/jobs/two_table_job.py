@@ -69,7 +69,7 @@ class Reports:
     ends_at: int | None = None
     epochs: list[EpochReport] = field(default_factory=list)
 
-    def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
+    def on_open_table(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Do nothing: no test waits for it."""
 
     def on_epoch(self, report: EpochReport) -> None:

@@ -155,7 +155,7 @@ def test_unused_copies_go_after_the_retention_also_those_of_other_tables(tmp_pat
     clock.millis += HOUR_MS - 1
     assert copies.find(file_at("used")) is not None
     clock.millis += 1
-    copies.delete_outdated()
+    copies.delete_outdated_copies()
     assert copies.find(file_at("used")) is not None
     assert len(folders(copies)) == 1
     assert len(list(copies.root.iterdir())) == 1

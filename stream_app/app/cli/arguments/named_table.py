@@ -18,7 +18,7 @@ from stream_app.planning.sync.named_tables import nearest_table
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_named_table
 
-_SHOWN_MAX = 20
+_SHOWN_NAMES_MAX = 20
 
 
 def check_table_name(name: str, known_names: Collection[str], where: str) -> None:
@@ -31,7 +31,7 @@ def check_table_name(name: str, known_names: Collection[str], where: str) -> Non
         return
     nearest_name = nearest_table(name, known_names)
     suggestion = f"did you mean {nearest_name}? " if nearest_name else ""
-    shown_names = first_texts(sorted(known_names), _SHOWN_MAX)
+    shown_names = first_texts(sorted(known_names), _SHOWN_NAMES_MAX)
     choice = f"name one of {shown_names}" if known_names else "wait for the job's first table"
     raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{suggestion}{choice}")
 

@@ -47,14 +47,19 @@ def partition_argument(text: str) -> dict[str, str]:
     """Parse a partition, such as ``dt=2026-11-20,region=eu``.
 
     Raises:
-        UsageError: the text has another form.
+        UsageError: the text has another form, or two values of one column.
     """
-    values = {}
+    values: dict[str, str] = {}
     for part in text.split(","):
         name, sign, value = part.partition("=")
         if not (name and sign):
             raise UsageError(
                 f"{text!r} is not a partition", fix="write it as dt=2026-11-20,region=eu"
+            )
+        if name.strip() in values:
+            raise UsageError(
+                f"{text!r} has two values of {name.strip()}",
+                fix="give each partition on its own, such as --partition dt=1 --partition dt=2",
             )
         values[name.strip()] = value.strip()
     return values

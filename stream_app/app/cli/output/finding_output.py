@@ -19,16 +19,18 @@ _NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS, FindingKin
 
 def summary_of(kinds_by_table: Mapping[str, Collection[FindingKind]]) -> str:
     """Summarise the findings of many tables in one line."""
-    by_code: dict[int, list[str]] = {}
+    names_by_code: dict[int, list[str]] = {}
     for name, kinds in kinds_by_table.items():
-        by_code.setdefault(exit_code(kinds), []).append(name)
+        names_by_code.setdefault(exit_code(kinds), []).append(name)
     words = {FAILED: "findings in", NOT_COMPARED: "not all was compared in"}
     parts = [
-        f"{word} {', '.join(by_code[code])}" for code, word in words.items() if code in by_code
+        f"{word} {', '.join(names_by_code[code])}"
+        for code, word in words.items()
+        if code in names_by_code
     ]
-    if 0 in by_code:
-        sound_count = f" in {len(by_code[0])}" if parts else ""
-        parts.append(f"nothing is wrong{sound_count}")
+    if 0 in names_by_code:
+        sound_text = f" in {len(names_by_code[0])}" if parts else ""
+        parts.append(f"nothing is wrong{sound_text}")
     return f"{count_text(len(kinds_by_table), 'table')}: {'; '.join(parts)}"
 
 

@@ -229,9 +229,9 @@ def _details(site: Site, name: str) -> list[Text]:
     for snapshot in snapshots[:_SHOWN_SNAPSHOTS_MAX]:
         records_text = f"{snapshot.delta_record_count or 0:+,} records in files"
         is_epoch = snapshot.commit_identifier < BATCH_COMMIT_IDENTIFIER
-        epoch = f", epoch {snapshot.commit_identifier}" if is_epoch else ""
+        epoch_text = f", epoch {snapshot.commit_identifier}" if is_epoch else ""
         kind, commit_time_text = snapshot.commit_kind.value, time_text(snapshot.time_ms)
-        commit_text = f"snapshot {snapshot.snapshot_id} {kind} {commit_time_text}{epoch}"
+        commit_text = f"snapshot {snapshot.snapshot_id} {kind} {commit_time_text}{epoch_text}"
         lines.append(Text(f"  {commit_text}, {records_text}"))
     lines += [Text(f"  {part}") for part in islice(_epoch_parts(snapshots), 1)]
     compact_snapshots = (

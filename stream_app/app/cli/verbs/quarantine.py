@@ -208,8 +208,8 @@ def _lines_of_other_tables(chosen_records: ChosenRecords) -> Iterator[str]:
         if records
     }
     if counts:
-        tables = ", ".join(f"{name} ({count})" for name, count in counts.items())
-        yield f"such records wait in tables; choose one with --table: {tables}"
+        tables_text = ", ".join(f"{name} ({count})" for name, count in counts.items())
+        yield f"such records wait in tables; choose one with --table: {tables_text}"
 
 
 def _list(args: argparse.Namespace, chosen_records: ChosenRecords) -> Iterator[str]:
@@ -312,13 +312,13 @@ def _replay(args: argparse.Namespace, chosen_records: ChosenRecords) -> Iterator
         raise UsageError(
             "a replay needs the job's configuration", fix="give --conf instead of the folder"
         )
-    by_table = job_record_replays(job_tables, chosen_records.job_quarantine, args.table)
-    for name, replay in by_table.items():
+    replays_by_table = job_record_replays(job_tables, chosen_records.job_quarantine, args.table)
+    for name, replay in replays_by_table.items():
         if args.table is None and job_tables.separates_tables:
             yield f"{name}:"
         outcome = replay.run(chosen_records.record_filter, dry_run=args.dry_run)
         yield from replay_lines(outcome, dry_run=args.dry_run)
-    if not by_table:
+    if not replays_by_table:
         yield NOTHING
         yield from _lines_of_other_tables(chosen_records)
 

@@ -83,10 +83,10 @@ def columns_with_made(
     made_columns = _applicable_rules(
         sync_config, name, columns.names, existing_names=None
     ).table_config.made_columns
-    if clashing := sorted(made_columns.names.intersection(columns.names)):
+    if clashing_names := sorted(made_columns.names.intersection(columns.names)):
         raise UsageError(
-            f"the source has a column {clashing[0]!r}, and the job would make another one of that "
-            "name",
+            f"the source has a column {clashing_names[0]!r}, and the job would make another one of "
+            "that name",
             where=f"the table {name}",
             fix="give the made column another name (sync.metadata-column-prefix, or the name in "
             "sync.computed-column)",

@@ -34,13 +34,13 @@ class JobListener:
     def on_idle_commit(self, table: str, report: IdleReport) -> None:
         """Receive the report of a commit of compactions between epochs."""
 
-    def on_quarantined(self, table: str, quarantine_report: QuarantineReport) -> None:
+    def on_quarantined_messages(self, table: str, quarantine_report: QuarantineReport) -> None:
         """Receive quarantined messages without a table. Those of a table come with its epoch."""
 
     def on_progress(self, progress: SourceProgress) -> None:
         """Receive the progress after an epoch, which each table has unless it is held back."""
 
-    def on_held(self, table: str, held_table: HeldTable | None) -> None:
+    def on_held_table(self, table: str, held_table: HeldTable | None) -> None:
         """Receive a table that is held back, or that has all epochs again (None)."""
 
     def on_heartbeat(self) -> None:

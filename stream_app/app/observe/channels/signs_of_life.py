@@ -68,8 +68,8 @@ class SignsOfLife:
             return None
         self._last_line_at_s = now_s
         self._is_shown = True
-        seconds = f": {now_s - self._start_s:.0f} s so far" if activity.repeats else ""
-        return activity.text + seconds
+        duration_text = f": {now_s - self._start_s:.0f} s so far" if activity.repeats else ""
+        return activity.text + duration_text
 
 
 class _LineWatch(logging.Handler):

@@ -126,9 +126,9 @@ class Webhook(JobListener):
     def on_epoch(self, table: str, report: EpochReport) -> None:
         """Report the records that an epoch has quarantined."""
         if report.quarantine_report is not None:
-            self.on_quarantined(table, report.quarantine_report)
+            self.on_quarantined_messages(table, report.quarantine_report)
 
-    def on_quarantined(self, table: str, quarantine_report: QuarantineReport) -> None:
+    def on_quarantined_messages(self, table: str, quarantine_report: QuarantineReport) -> None:
         """Report quarantined records, at once and then at most every ten minutes."""
         with self._lock:
             records = self._unreported_records.setdefault(table, _UnreportedRecords())
@@ -136,7 +136,7 @@ class Webhook(JobListener):
                 records.reasons[reason] = records.reasons.get(reason, 0) + count
         self._notify_of_records()
 
-    def on_held(self, table: str, held_table: HeldTable | None) -> None:
+    def on_held_table(self, table: str, held_table: HeldTable | None) -> None:
         """Report that an error holds a table back, or that the table has all epochs again."""
         if held_table is None:
             if table in self._held_names:

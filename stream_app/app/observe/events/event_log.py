@@ -108,7 +108,7 @@ class EventLog:
             if self.proofs is not None:
                 self.proofs.add(self.metrics, table_job.table)
 
-    def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
+    def on_open_table(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Report that the table is opened, with the topics that have brought it messages so far."""
         if self.metrics is None:
             return
@@ -116,7 +116,7 @@ class EventLog:
             snapshots = latest_snapshots(table)
         except (StreamAppError, OSError):  # an epoch that needs these files reports the error
             return
-        self.metrics.note_open(snapshots, topics)
+        self.metrics.note_open_table(snapshots, topics)
 
     def watch_source(self, read_offsets: Callable[[], JobOffsets | None]) -> None:
         """Ask `read_offsets` for the offsets that the job has read, from now on."""
@@ -220,15 +220,15 @@ class EventLog:
         self._update_metrics(lambda metrics: metrics.source.note_heartbeat(metrics.label))
         self.listeners.call(lambda listener: listener.on_heartbeat())
 
-    def report_held(self, table: str, held_table: HeldTable | None) -> None:
+    def report_held_table(self, table: str, held_table: HeldTable | None) -> None:
         """Report that a table is held back, or has caught up."""
-        self._update_metrics(lambda metrics: metrics.note_held(table, held_table))
+        self._update_metrics(lambda metrics: metrics.note_held_table(table, held_table))
         if self.health is not None:
             self.health.held_reasons.pop(table, None)
             if held_table is not None and held_table.has_failed:
                 self.health.held_reasons[table] = held_table.reason
         label = table if self.metrics is None else f"{self.metrics.label}.{table}"
-        self.listeners.call(lambda listener: listener.on_held(label, held_table))
+        self.listeners.call(lambda listener: listener.on_held_table(label, held_table))
         if held_table is None:
             with logging_about(table=label):
                 _LOG.info("%s: has all epochs again", table)
@@ -244,12 +244,14 @@ class EventLog:
             held_fields = {"since_epoch": held_table.since_epoch, "tries": held_table.tries}
             self._write("held", {"table": table, **held_fields, "reason": held_table.reason})
 
-    def report_unassigned(self, epoch: int, quarantine_report: QuarantineReport) -> None:
+    def report_unassigned_messages(self, epoch: int, quarantine_report: QuarantineReport) -> None:
         """Report messages of an epoch that belong to no table."""
-        self._update_metrics(lambda metrics: metrics.count_unassigned(quarantine_report))
+        self._update_metrics(lambda metrics: metrics.count_unassigned_messages(quarantine_report))
         with logging_about(epoch=epoch):
             _warn_of_quarantined(epoch, quarantine_report, "messages without a table: ")
-        self.listeners.call(lambda listener: listener.on_quarantined(self._name, quarantine_report))
+        self.listeners.call(
+            lambda listener: listener.on_quarantined_messages(self._name, quarantine_report)
+        )
         self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantine_report)})
 
     def report_end(self) -> None:

@@ -238,10 +238,12 @@ def compaction_samples(metrics: CompactionMetrics) -> Iterator[_MetricSample]:
 
 def _families(labelled_samples: Iterable[tuple[str, _MetricSample]]) -> Iterator[Metric]:
     """Yield one family for each name, with one sample for each label."""
-    by_name: dict[str, dict[str, list[_MetricSample]]] = defaultdict(lambda: defaultdict(list))
+    samples_by_name: dict[str, dict[str, list[_MetricSample]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for label, sample in labelled_samples:
-        by_name[sample.name][label].append(sample)
-    for name, by_label in by_name.items():
+        samples_by_name[sample.name][label].append(sample)
+    for name, by_label in samples_by_name.items():
         first_sample = next(iter(by_label.values()))[0]
         family: Metric
         family_type = CounterMetricFamily if first_sample.is_counter else GaugeMetricFamily

@@ -189,27 +189,27 @@ class JobMetrics:
             ]
         )
 
-    def note_held(self, name: str, held_table: HeldTable | None) -> None:
+    def note_held_table(self, name: str, held_table: HeldTable | None) -> None:
         """Record a held table, and count the tables of its label that an error holds back."""
         label = self.of_table(name).label
         names = self._held_tables[label]
         is_held = held_table is not None and held_table.has_failed
         (names.add if is_held else names.discard)(name)
         self._held.labels(label).set(len(names))
-        self.source.note_held(label, name, held_table)
+        self.source.note_held_table(label, name, held_table)
 
-    def note_open(self, snapshots: Sequence[Snapshot], topics: Collection[str]) -> None:
+    def note_open_table(self, snapshots: Sequence[Snapshot], topics: Collection[str]) -> None:
         """Record that the table is opened, before its first epoch of this run.
 
         Args:
             snapshots: the table's latest snapshots, newest first.
             topics: the topics from which the table has messages.
         """
-        self.source.note_open(self.label, self.name, newest_source_time_ms(snapshots), topics)
+        self.source.note_open_table(self.label, self.name, newest_source_time_ms(snapshots), topics)
         if snapshots:
             self._set_latest_snapshot(snapshots[0])
 
-    def count_unassigned(self, quarantine_report: QuarantineReport) -> None:
+    def count_unassigned_messages(self, quarantine_report: QuarantineReport) -> None:
         """Count quarantined messages that belong to no table."""
         record_count = sum(quarantine_report.reasons.values())
         self._counters["bad_records"].labels(self.label).inc(record_count)

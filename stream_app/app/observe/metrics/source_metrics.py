@@ -93,7 +93,7 @@ class SourceMetrics:
         """Record that the job begins, and that it must check the source from now on."""
         self._looked.labels(label).set(self.clock.now_ms() / 1000)
 
-    def note_open(
+    def note_open_table(
         self, label: str, name: str, source_time_ms: int | None, topics: Collection[str]
     ) -> None:
         """Record an opened table, before its first epoch of this run.
@@ -153,7 +153,7 @@ class SourceMetrics:
         if times:
             self._note_message_time(label, name, max(times) / 1000)
 
-    def note_held(self, label: str, name: str, held_table: HeldTable | None) -> None:
+    def note_held_table(self, label: str, name: str, held_table: HeldTable | None) -> None:
         """Record a table that waits because of an error or compactions; None ends the wait."""
         key = label, name
         if held_table is None:

@@ -71,10 +71,12 @@ class BrokerExamination:
         message_count = sum(
             ends[kafka_partition] - self.starts.get(kafka_partition, 0) for kafka_partition in ends
         )
-        servers = "; ".join(cluster.bootstrap_servers for cluster in source_config.kafka_clusters)
+        servers_text = "; ".join(
+            cluster.bootstrap_servers for cluster in source_config.kafka_clusters
+        )
         yield good_observation(
             "broker",
-            f"{servers}: {len(self.topics)} topics, {len(ends)} partitions, "
+            f"{servers_text}: {len(self.topics)} topics, {len(ends)} partitions, "
             f"about {message_count:,} messages",
         )
         yield from self._read_rights(ends)

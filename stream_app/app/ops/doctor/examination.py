@@ -159,8 +159,8 @@ class Examination:
         if not state.location:
             yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")
         elif recreated_names := recreated_topics(state.topic_ids, self._broker.topics):
-            names = ", ".join(sorted(recreated_names))
-            text = f"the topic {names} was recreated since the job has begun"
+            names_text = ", ".join(sorted(recreated_names))
+            text = f"the topic {names_text} was recreated since the job has begun"
             yield problem_observation("checkpoint", text, RECREATED_FIX)
         else:
             yield from self._lost_offsets(folder)

@@ -51,8 +51,8 @@ def java_observations() -> Iterator[Observation]:
 
 def package_observations() -> Iterator[Observation]:
     """Yield the packages' versions, and a problem if tests do not cover this Spark."""
-    versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
-    yield good_observation("python", f"{platform.python_version()}, {versions}")
+    versions_text = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    yield good_observation("python", f"{platform.python_version()}, {versions_text}")
     try:
         check_spark(version("pyspark"))
     except UsageError as error:

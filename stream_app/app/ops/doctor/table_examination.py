@@ -63,10 +63,10 @@ def latest_snapshot_problems(table: FileStoreTable) -> Iterator[Observation]:
     ]
     if findings:
         first_finding = findings[0]
-        more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
+        more_text = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
         yield problem_observation(
             "table",
-            f"{first_finding.problem}{more} ({first_finding.where}), which snapshot "
+            f"{first_finding.problem}{more_text} ({first_finding.where}), which snapshot "
             f"{latest_snapshot.snapshot_id} needs",
             f"{first_finding.fix}; stream-app check {table.location} lists all",
         )

@@ -103,10 +103,12 @@ class Omissions:
         """Yield the findings about all omissions."""
         yield from self._findings
         if self._reasons:
-            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._reasons.items()))
+            kinds_text = ", ".join(
+                f"{count} {kind}" for kind, count in sorted(self._reasons.items())
+            )
             yield _finding(
                 f"bad records of the source, which were not compared: {self._reasons.total()} "
-                f"({kinds}); the first is {self._first_bad}",
+                f"({kinds_text}); the first is {self._first_bad}",
                 self.where,
                 "correct the source or the configuration; the job has these records in its "
                 "quarantine",

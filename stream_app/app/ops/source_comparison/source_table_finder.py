@@ -170,11 +170,11 @@ class SourceTableFinder:
         """Return the names of the source tables in this database; empty if all are elsewhere."""
         own_origins = [origin for origin in origins if _names_table(self.database.url, origin)]
         if own_origins and len(own_origins) < len(origins):
-            foreign_origins = ", ".join(
+            foreign_origins_text = ", ".join(
                 str(origin) for origin in origins if origin not in own_origins
             )
             raise UnsupportedTableError(
-                f"the table has rows of other databases too: {foreign_origins}",
+                f"the table has rows of other databases too: {foreign_origins_text}",
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )

@@ -82,8 +82,8 @@ class SumSides:
             name for name in self.table_side.table.schema.fields.names if name in self.job_columns
         ]
         job_columns = [f"{', '.join(names)}, made by the job"] if names else []
-        columns = ", ".join([*self.left_out_columns, *job_columns])
-        return f"; without {columns}" if columns else ""
+        columns_text = ", ".join([*self.left_out_columns, *job_columns])
+        return f"; without {columns_text}" if columns_text else ""
 
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
         """Yield a finding for each kind of difference, with the first keys that have it."""

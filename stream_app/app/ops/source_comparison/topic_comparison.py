@@ -104,9 +104,9 @@ class ComparedTable:
                 yield from self.source_check.repeated_key_findings(
                     self.snapshot, *self.omissions.key_names.values()
                 )
-            topics = ", ".join(sorted({topic for topic, _ in self.ends}))
+            topics_text = ", ".join(sorted({topic for topic, _ in self.ends}))
             report.replayed_changes.append(
-                f"{self.source_replay.count} changes of {topics}, up to where the table is"
+                f"{self.source_replay.count} changes of {topics_text}, up to where the table is"
             )
         yield from self.omissions.findings()
 
@@ -196,7 +196,7 @@ class Comparison:
                 if part.table_index >= 0 and part.messages.num_rows:
                     self._tables[part.table_index].add_messages(part.messages)
             while sum(table.buffered_row_count for table in self._tables) >= self.chunk_row_count:
-                fullest = max(self._tables, key=lambda table: table.buffered_row_count)
-                fullest.run_step(SourceReplay.flush)
+                fullest_table = max(self._tables, key=lambda table: table.buffered_row_count)
+                fullest_table.run_step(SourceReplay.flush)
         for table in self._tables:
             table.run_step(SourceReplay.finish)

@@ -121,10 +121,10 @@ def _tree(
 
 
 def _compaction_text(compaction: UnfinishedCompaction) -> str:
-    levels = " ".join(map(str, compaction.levels))
+    levels_text = " ".join(map(str, compaction.levels))
     return (
         f"{'compacting' if compaction.is_running else 'waits for a thread'}: {compaction.reason}, "
-        f"levels {levels} → {compaction.output_level}, {compaction.file_count} files, "
+        f"levels {levels_text} → {compaction.output_level}, {compaction.file_count} files, "
         f"{size_text(compaction.byte_count)}"
     )
 
@@ -160,8 +160,8 @@ def _line(
 
 
 def _run_title(run: TreeRow) -> str:
-    files = "" if run.files == 1 else f" in {run.files} files"
+    files_text = "" if run.files == 1 else f" in {run.files} files"
     return (
-        f"level {run.level}: {size_text(run.bytes)}, {run.rows:,} rows{files}, "
+        f"level {run.level}: {size_text(run.bytes)}, {run.rows:,} rows{files_text}, "
         f"keys {run.min_key} to {run.max_key}"
     )

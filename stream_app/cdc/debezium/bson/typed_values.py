@@ -40,7 +40,7 @@ from stream_app.cdc.debezium.bson.extended_json import (
 from stream_app.cdc.json_message import JsonNumber, json_text
 from stream_app.model.schema.data_type import BINARY_ROOTS, LIST_ROOTS, DataType, TypeRoot
 
-_SHOWN_MAX = 80
+_SHOWN_LENGTH_MAX = 80
 _ESCAPED_NAME = r'\\.[^"]*"\s*:'
 """A name with a backslash in it, or a text that looks like one."""
 _KINDS_OF_NUMBERS = frozenset(
@@ -199,7 +199,7 @@ def _fix(column: TypedColumn, mongo_kind: MongoKind) -> str:
 
 def _misfit(value: Any, column: TypedColumn, reason: str) -> UnreadableRecordError:
     text = json_text(value)
-    text = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
+    text = text if len(text) <= _SHOWN_LENGTH_MAX else text[:_SHOWN_LENGTH_MAX] + "…"
     return ColumnValueError(f"column {column.name!r} ({column.data_type}): {text} {reason}")
 
 

@@ -18,7 +18,7 @@ from stream_app.cdc.schema_registry_port import RegisteredSchema, SchemaKind, Sc
 
 _NAMED_KINDS = frozenset(["record", "enum", "fixed", "error"])
 _ITEM_KEYS = frozenset(["items", "values"])
-_SHOWN_MAX = 160
+_SHOWN_LENGTH_MAX = 160
 
 
 def avro_text(schemas: Schemas, schema_number: int) -> str:
@@ -49,7 +49,7 @@ def _joined_text(registered_schema: RegisteredSchema) -> str:
         problem = "its references nest too deeply"
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"{type(error).__name__}: {error}"
-    raise UnreadableRecordError(f"has a schema that is not Avro's: {problem}"[:_SHOWN_MAX])
+    raise UnreadableRecordError(f"has a schema that is not Avro's: {problem}"[:_SHOWN_LENGTH_MAX])
 
 
 @dataclass(slots=True)

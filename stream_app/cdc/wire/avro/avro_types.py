@@ -42,7 +42,7 @@ _TYPES_MAX = 100_000
 
 
 _TOO_DEEP = f"has a schema of more than {_DEPTH_MAX} levels, or one that holds itself"
-_SHOWN_MAX = 160
+_SHOWN_LENGTH_MAX = 160
 
 
 @dataclass(slots=True, eq=False)
@@ -119,7 +119,9 @@ def _type_or_problem(text: str) -> AvroType | str:
     except RecursionError:
         return _TOO_DEEP
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return f"has a schema that is not Avro's: {type(error).__name__}: {error}"[:_SHOWN_MAX]
+        return f"has a schema that is not Avro's: {type(error).__name__}: {error}"[
+            :_SHOWN_LENGTH_MAX
+        ]
     return root
 
 

@@ -26,7 +26,7 @@ _ROOT = "stream_app_registered.proto"
 _IMPORTED_FILE = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*\.proto")
 _WELL_KNOWN_TYPES = "google/protobuf/"
 """The folder of the files that protoc brings."""
-_SHOWN_MAX = 160
+_SHOWN_LENGTH_MAX = 160
 
 
 def check_protoc(name: str) -> None:
@@ -97,7 +97,7 @@ def _compile(registered_schema: RegisteredSchema) -> Any:
         return str(problem)
     except Exception as error:  # protoc and the pool raise many kinds of errors
         error_text = f"{type(error).__name__}: {error}"
-        return f"has a schema that is not Protobuf's: {error_text}"[:_SHOWN_MAX]
+        return f"has a schema that is not Protobuf's: {error_text}"[:_SHOWN_LENGTH_MAX]
 
 
 def _run_protoc(registered_schema: RegisteredSchema) -> bytes:
@@ -112,7 +112,8 @@ def _run_protoc(registered_schema: RegisteredSchema) -> bytes:
                 continue
             if not _IMPORTED_FILE.fullmatch(name):
                 raise UnreadableRecordError(
-                    f"has a schema that imports {name[:_SHOWN_MAX]!r}, which is not a file name"
+                    f"has a schema that imports {name[:_SHOWN_LENGTH_MAX]!r}, "
+                    "which is not a file name"
                 )
             file = Path(folder, name)
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -54,10 +54,10 @@ def read_bitmaps(data: bytes) -> Bitmaps:
     if data[0] == 0:
         return {}
     index_of, byte_offset = _read_tree(data)
-    by_index = _read_containers(data, byte_offset)
+    container_by_index = _read_containers(data, byte_offset)
     containers: dict[int, list[_Container]] = {}
     for key, index in sorted(index_of.items()):
-        form, cardinality, body = by_index[index]
+        form, cardinality, body = container_by_index[index]
         container = _Container(key & 0xFFFF, form, cardinality, body)
         containers.setdefault(key >> 16, []).append(container)
     return {
@@ -124,7 +124,7 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
 
 def _read_containers(data: bytes, byte_offset: int) -> dict[int, tuple[int, int, bytes]]:
     """Read the form, cardinality and body of each container, by index."""
-    by_index = {}
+    container_by_index = {}
     (array_count,) = struct.unpack_from("<i", data, byte_offset)
     byte_offset += 4
     for array_index in range(array_count):
@@ -138,13 +138,13 @@ def _read_containers(data: bytes, byte_offset: int) -> dict[int, tuple[int, int,
             form, cardinality = struct.unpack_from("<Bi", data, byte_offset)
             byte_offset += 5
             size = _body_size(form, cardinality, data, byte_offset)
-            by_index[array_index << 32 | slot] = (
+            container_by_index[array_index << 32 | slot] = (
                 form,
                 cardinality,
                 data[byte_offset : byte_offset + size],
             )
             byte_offset += size
-    return by_index
+    return container_by_index
 
 
 def _body_size(form: int, cardinality: int, data: bytes, byte_offset: int) -> int:

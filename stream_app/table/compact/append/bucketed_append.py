@@ -87,21 +87,23 @@ class NeighbourPicker:
         reason = "full compaction" if is_full else f"{len(neighbours)} neighbours"
         return CompactUnit(0, neighbours, reason) if neighbours else None
 
-    def note_new(self, file: DataFileMeta, /) -> None:
+    def note_new_file(self, file: DataFileMeta, /) -> None:
         """Put the file into the queue, in the order of its rows."""
         self.queue = files_in_row_order((*self.queue, file))
 
-    def note_applied(self, _levels: Levels, _unit: CompactUnit, change: BucketChange, /) -> None:
+    def note_applied_unit(
+        self, _levels: Levels, _unit: CompactUnit, change: BucketChange, /
+    ) -> None:
         """Put the last new file back into the queue if it is small."""
         for last_file in change.added_files[-1:]:
             if last_file.file_size < self.schema.compaction_file_size:
-                self.note_new(last_file)
+                self.note_new_file(last_file)
 
-    def note_failed(self, unit: CompactUnit, /) -> None:
+    def note_failed_unit(self, unit: CompactUnit, /) -> None:
         """Put the unit's files back into the queue."""
         self.queue = files_in_row_order((*self.queue, *unit.files))
 
-    def note_restored(
+    def note_replaced_levels(
         self, _old_levels: Levels, new_levels: Levels, begun_unit: CompactUnit | None, /
     ) -> None:
         """Begin a new queue, of all files but those of the running unit."""

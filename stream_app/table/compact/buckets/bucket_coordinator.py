@@ -135,11 +135,11 @@ class BucketCoordinator:
         `CompactCoordinator.trigger`.
         """
         local_time_ms = local_wall_clock_ms(self.table.clock)
-        by_urgency = sorted(
+        urgent_managers = sorted(
             self._managers.items(), key=lambda item: -item[1].levels.sorted_run_count
         )
         begun_count = 0
-        for bucket_id, manager in by_urgency:
+        for bucket_id, manager in urgent_managers:
             is_chosen = self._partitions is None or bucket_id.partition in self._partitions
             if not is_chosen or self.failures.must_wait(bucket_id):
                 continue
@@ -254,7 +254,7 @@ class BucketCoordinator:
             self.dropped_compactions.forget(compaction.bucket_id)
             self._managers[compaction.bucket_id].apply(compaction.change)
             if self._policy is not None:
-                self._policy.note_compacted(compaction.change)
+                self._policy.note_compaction(compaction.change)
 
     def note_doubt(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""

@@ -66,10 +66,10 @@ def test_events_reach_the_webhook_under_the_names_of_their_tables(
     tmp_path: Path, receiver: HttpReceiver
 ) -> None:
     with observers_of(a_config(tmp_path, receiver), StandingClock()) as job:
-        job.events.report_held("orders", HELD)
+        job.events.report_held_table("orders", HELD)
         job.events.of_table("items").on_epoch(EpochReport(epoch=3, quarantine_report=ASIDE))
-        job.events.report_unassigned(3, ASIDE)
-        job.events.report_held("orders", None)
+        job.events.report_unassigned_messages(3, ASIDE)
+        job.events.report_held_table("orders", None)
     events = [(notice["event"], notice.get("table")) for notice in notices(receiver)]
     assert events == [
         ("held", "db.t.orders"),  # of this job of one table no table has such a name

@@ -75,7 +75,7 @@ def test_an_epoch_is_one_line_with_table_epoch_and_offsets(lines: Lines) -> None
     held_table = HeldTable(
         since_epoch=9, start={"t": {"0": 44}}, reason="no", since_ms=1, retry_ms=None
     )
-    EventLog(StandingClock(), metrics=JobMetrics("shop")).report_held("orders", held_table)
+    EventLog(StandingClock(), metrics=JobMetrics("shop")).report_held_table("orders", held_table)
     [line] = lines.taken()
     assert (line["level"], line["table"], line["epoch"]) == ("ERROR", "shop.orders", 9)
 

@@ -165,7 +165,7 @@ def test_bad_records_by_reason_and_columns() -> None:
 def test_messages_without_a_table_count_as_bad_records_of_the_job() -> None:
     job = JobMetrics("db")
     aside = QuarantineReport(file="f", first_text="", reasons={"not-json": 3, "no-table": 1})
-    EventLog(StandingClock(0), metrics=job).report_unassigned(4, aside)
+    EventLog(StandingClock(0), metrics=job).report_unassigned_messages(4, aside)
     of_job = {"table": "db"}
     assert job.registry.get_sample_value("stream_app_bad_records_total", of_job) == 4
     by_reason = {**of_job, "reason": "not-json"}
@@ -378,7 +378,7 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
         table = job.of_table(f"t{number}")
         table.count_epoch(EpochReport(epoch=0, counts=DecodeCounts(change_count=5)))
         table.compactions.add(table.label, lambda: COMPACTIONS)
-        job.note_held(f"t{number}", HELD if number in (1, TABLE_LABELS_MAX + 1) else None)
+        job.note_held_table(f"t{number}", HELD if number in (1, TABLE_LABELS_MAX + 1) else None)
     by_label = {
         (sample.name, sample.labels.get("table", "")): sample.value
         for family in job.registry.collect()
@@ -394,7 +394,7 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
         label: value for (name, label), value in by_label.items() if name.endswith("held_tables")
     }
     assert {label for label, value in held_values.items() if value} == {"db.t1", "db.(others)"}
-    job.note_held("t1", None)
+    job.note_held_table("t1", None)
     assert job.registry.get_sample_value("stream_app_held_tables", {"table": "db.t1"}) == 0
     text = generate_latest(job.registry).decode()
     assert text.count("# TYPE stream_app_buckets gauge") == 1

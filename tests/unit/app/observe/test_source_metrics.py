@@ -42,7 +42,7 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
     assert metrics.source.state().staleness_s is None
     metrics.of_table("t").count_epoch(epoch_until(90))
     metrics.of_table("held").count_epoch(epoch_until(40))
-    metrics.note_held("held", HELD)
+    metrics.note_held_table("held", HELD)
 
     def freshness() -> list[float | None]:
         return [number(metrics, "freshness_seconds", f"db.{name}") for name in ("t", "held")]
@@ -71,7 +71,7 @@ def test_a_table_that_waits_grows_stale() -> None:
     metrics.of_table("t").count_epoch(epoch_until(90))
     metrics.note_progress(progress_of(0), 100_000)
     for name in ("t", "never_made"):
-        log.report_held(name, WAITING)
+        log.report_held_table(name, WAITING)
     clock.sleep(3 * 3600)
     metrics.note_progress(progress_of(0), clock.now_ms())
     assert number(metrics, "freshness_seconds", "db.t") == 3 * 3600 + 10
@@ -79,7 +79,7 @@ def test_a_table_that_waits_grows_stale() -> None:
     assert metrics.source.state().staleness_s == 3 * 3600 + 30
     assert number(metrics, "held_tables", "db.t") == 0, "no error holds it back"
     for name in ("t", "never_made"):
-        log.report_held(name, None)
+        log.report_held_table(name, None)
     assert number(metrics, "freshness_seconds", "db.t") == 0
     assert number(metrics, "freshness_seconds", "db.never_made") == 0
 
@@ -90,10 +90,10 @@ def test_a_quiet_table_that_begins_to_wait_was_as_far_as_the_others() -> None:
     metrics = JobMetrics("db", clock)
     metrics.of_table("quiet").count_epoch(epoch_until(9_000))
     metrics.of_table("t").count_epoch(epoch_until(19_990))
-    metrics.note_held("quiet", replace(WAITING, since_ms=20_000_000))
+    metrics.note_held_table("quiet", replace(WAITING, since_ms=20_000_000))
     metrics.of_table("t").count_epoch(epoch_until(19_999))
     clock.sleep(1)
-    metrics.note_held("quiet", replace(WAITING, since_ms=20_000_000, tries=1))
+    metrics.note_held_table("quiet", replace(WAITING, since_ms=20_000_000, tries=1))
     assert number(metrics, "freshness_seconds", "db.quiet") == 11
     assert metrics.source.state().staleness_s == 11
 
@@ -117,7 +117,7 @@ def test_a_job_has_its_numbers_before_its_first_epoch(tmp_path: Path) -> None:
     table.commit(("+I", {"k": 1}), properties={SOURCE_TIME_PROPERTY: "999970000"})
     metrics = JobMetrics("db", clock)
     metrics.source.note_start("db")
-    EventLog(clock, metrics=metrics).of_table("t").on_open(table.table, {"topic"})
+    EventLog(clock, metrics=metrics).of_table("t").on_open_table(table.table, {"topic"})
     first_snapshot = table.table.snapshots.snapshot(1)
     assert number(metrics, "source_looked_timestamp_seconds", "db") == 1_000_000
     assert metrics.source.state().look_age_s is None, "which /readyz asks for"
@@ -143,9 +143,9 @@ def test_the_label_of_others_has_the_age_of_the_oldest_that_waits() -> None:
 
     assert age() == pytest.approx(29.8)
     for table in (1, 2):
-        metrics.note_held(f"t{TABLE_LABELS_MAX + table}", HELD)
+        metrics.note_held_table(f"t{TABLE_LABELS_MAX + table}", HELD)
     assert age() == pytest.approx(29.9)
-    metrics.note_held(f"t{TABLE_LABELS_MAX + 1}", None)
+    metrics.note_held_table(f"t{TABLE_LABELS_MAX + 1}", None)
     assert age() == pytest.approx(29.8)
 
 

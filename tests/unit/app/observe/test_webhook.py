@@ -63,11 +63,11 @@ def test_a_job_sends_a_notice_of_each_change_once() -> None:
     with http_receiver() as receiver:
         webhook = a_webhook(receiver)
         webhook.begin()
-        webhook.on_held("shop.orders", held_table(tries=0))  # it waits for its compactions
-        webhook.on_held("shop.orders", None)
-        webhook.on_held("shop.orders", held_table(tries=1))
-        webhook.on_held("shop.orders", held_table(tries=2))  # the same trouble again
-        webhook.on_held("shop.orders", None)
+        webhook.on_held_table("shop.orders", held_table(tries=0))  # it waits for its compactions
+        webhook.on_held_table("shop.orders", None)
+        webhook.on_held_table("shop.orders", held_table(tries=1))
+        webhook.on_held_table("shop.orders", held_table(tries=2))  # the same trouble again
+        webhook.on_held_table("shop.orders", None)
         webhook.on_epoch("shop.orders", EpochReport(epoch=1))
         webhook.notify_stop(UsageError("the topic is gone", fix="make it"))
         webhook.end()
@@ -117,7 +117,7 @@ def test_quarantine_growth_is_reported_at_once_and_then_every_ten_minutes() -> N
         webhook.on_epoch("shop.orders", quarantine_report(value=2))
         webhook.on_epoch("shop.orders", quarantine_report(value=1))
         webhook.on_epoch("shop.orders", quarantine_report(value=1, partition=4))
-        webhook.on_quarantined(
+        webhook.on_quarantined_messages(
             "shop", QuarantineReport(file="f", first_text="", reasons={"not-json": 1})
         )
         webhook.on_heartbeat()
@@ -157,9 +157,9 @@ def test_a_notice_is_sent_again_unless_it_is_refused(caplog: pytest.LogCaptureFi
     with http_receiver(503, 429, 200, 404, 200) as receiver:
         webhook = a_webhook(receiver)
         webhook.begin()
-        webhook.on_held("shop.a", held_table(1))
-        webhook.on_held("shop.b", held_table(1))
-        webhook.on_held("shop.c", held_table(1))
+        webhook.on_held_table("shop.a", held_table(1))
+        webhook.on_held_table("shop.b", held_table(1))
+        webhook.on_held_table("shop.c", held_table(1))
         webhook.end()
         assert [notice["table"][-1] for notice in notices(receiver)] == ["a", "a", "a", "b", "c"]
     assert own_messages(caplog) == ["the webhook did not take a notice of 'held': HTTP status 404"]
@@ -171,16 +171,16 @@ def test_neither_a_redirect_nor_an_odd_answer_ends_the_sending(
     with http_receiver(302, 200) as receiver:
         webhook = a_webhook(receiver)
         webhook.begin()
-        webhook.on_held("shop.a", held_table(1))
-        webhook.on_held("shop.b", held_table(1))
+        webhook.on_held_table("shop.a", held_table(1))
+        webhook.on_held_table("shop.b", held_table(1))
         webhook.end()
         assert [notice["table"] for notice in notices(receiver)] == ["shop.a", "shop.b"]
     assert own_messages(caplog) == ["the webhook did not take a notice of 'held': HTTP status 302"]
     with no_http_server() as port:
         webhook = Webhook(Receiver(f"http://127.0.0.1:{port}"), "shop", StandingClock(), AT_ONCE)
         webhook.begin()
-        webhook.on_held("shop.a", held_table(1))
-        webhook.on_held("shop.b", held_table(1))
+        webhook.on_held_table("shop.a", held_table(1))
+        webhook.on_held_table("shop.b", held_table(1))
         webhook.end()
     assert len(own_messages(caplog)) == 3
     assert own_messages(caplog)[-1].startswith("the webhook did not take a notice of 'held': ")
@@ -210,7 +210,7 @@ def test_secrets_are_hidden_in_reasons() -> None:
         webhook = a_webhook(receiver)
         webhook.hide = Secrets(["swordfish"]).hide
         webhook.begin()
-        webhook.on_held("shop.a", replace(held_table(1), reason="no access with swordfish"))
+        webhook.on_held_table("shop.a", replace(held_table(1), reason="no access with swordfish"))
         webhook.notify_stop(UsageError("swordfish is wrong"))
         webhook.end()
         assert [notice["reason"] for notice in notices(receiver)] == [
@@ -227,7 +227,7 @@ def test_an_absent_receiver_does_not_block_the_job(caplog: pytest.LogCaptureFixt
         address = f"http://127.0.0.1:{bound_socket.getsockname()[1]}"
         webhook = Webhook(Receiver(address), "shop", StandingClock(), AT_ONCE)
         for number in range(QUEUE_MAX + 3):
-            webhook.on_held(f"shop.t{number}", held_table(1))
+            webhook.on_held_table(f"shop.t{number}", held_table(1))
         assert len(own_messages(caplog)) == 3
         assert own_messages(caplog)[0] == "the webhook is behind: a notice is dropped: held"
         webhook.begin()

@@ -59,8 +59,8 @@ def test_what_is_picked_leaves_the_queue() -> None:
 
 def test_new_files_come_in_the_order_of_their_rows() -> None:
     picker = a_picker(small(5))
-    picker.note_new(small(4))
-    picker.note_new(small(6))
+    picker.note_new_file(small(4))
+    picker.note_new_file(small(6))
     assert names(picked_unit(picker)) == ["f4", "f5", "f6"]
 
 
@@ -68,7 +68,7 @@ def test_files_of_a_failed_unit_are_picked_again() -> None:
     picker = a_picker(*map(small, range(3)))
     unit = picked_unit(picker)
     assert unit is not None
-    picker.note_failed(unit)
+    picker.note_failed_unit(unit)
     assert names(picked_unit(picker)) == names(unit)
 
 
@@ -81,7 +81,7 @@ def test_only_a_small_last_file_of_an_outcome_is_picked_again() -> None:
         change = BucketChange(
             partition=b"", bucket=0, removed_files=unit.files, added_files=tuple(outcome)
         )
-        picker.note_applied(levels(unit.files), unit, change)
+        picker.note_applied_unit(levels(unit.files), unit, change)
         assert [file.file_name for file in picker.queue] == queue
 
 
@@ -89,7 +89,7 @@ def test_after_another_writer_all_that_does_not_run_is_in_the_queue() -> None:
     picker = a_picker(*map(small, range(3)))
     running = picked_unit(picker)
     files = [small(number) for number in range(5)]
-    picker.note_restored(levels([]), levels(files), running)
+    picker.note_replaced_levels(levels([]), levels(files), running)
     assert [file.file_name for file in picker.queue] == ["f3", "f4"]
 
 

@@ -20,12 +20,13 @@ from stream_app.planning.schema import schema_changes as change
 from stream_app.table.opening import require_alterable
 from stream_app.table.schema.alter import alter_table, next_schema
 
-_NAME = r"\s*(?:`([^`]+)`|\"([^\"]+)\"|([^\s`\"]+))"
+_NAME = r"\s*(?:`([^`]+)`|\"([^\"]+)\"|([^\s`\"']+))"
 _NAME_AND_REST = re.compile(_NAME + r"\s+(.+?)\s*", re.DOTALL)
 _POSITION = re.compile(
-    rf"(?P<rest>.*?)\s*\b(?:(?P<end>FIRST|LAST)|(?P<side>BEFORE|AFTER){_NAME})\s*",
+    rf"(?P<rest>.*?)\s*(?<!\S)(?:(?P<end>FIRST|LAST)|(?P<side>BEFORE|AFTER)(?=[\s`\"]){_NAME})\s*",
     re.DOTALL | re.IGNORECASE,
 )
+"""A word of a comment is none: the quote that ends the comment is not in a name without quotes."""
 _COMMENT = re.compile(r"(?P<type>.+?)\s+COMMENT\s+'(?P<text>(?:[^']|'')*)'\s*", re.I | re.DOTALL)
 _DROP_KEY = "--drop-primary-key"
 DESCRIPTION = "Change a table's columns, options and comments, as one new schema."

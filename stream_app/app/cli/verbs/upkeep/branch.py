@@ -113,7 +113,7 @@ def _versions(branch: BranchFacts) -> str:
 
 def _create(args: argparse.Namespace, table: FileStoreTable) -> int:
     tag = plan_branch(table, args.name, args.tag)
-    start = (
+    start_text = (
         "without rows" if tag is None else f"at tag {tag.name!r}, {_snapshot_text(tag.snapshot)}"
     )
 
@@ -121,7 +121,7 @@ def _create(args: argparse.Namespace, table: FileStoreTable) -> int:
         create_branch(table, args.name, tag)
         yield f"created branch {args.name!r}"
 
-    return run_upkeep(args, [f"branch {args.name!r} begins {start}"], create)
+    return run_upkeep(args, [f"branch {args.name!r} begins {start_text}"], create)
 
 
 def _delete(args: argparse.Namespace, table: FileStoreTable) -> int:

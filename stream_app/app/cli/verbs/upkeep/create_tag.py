@@ -50,9 +50,11 @@ def run(args: argparse.Namespace) -> int:
     if args.time_retained is not None:
         retained_ms = duration_argument("--time-retained", args.time_retained)
     tag = new_tag(table, args.name, args.snapshot, retained_ms)
-    retention = "forever"
+    retention_text = "forever"
     if tag.time_retained_ms is not None:
-        retention = f"for {timedelta(milliseconds=tag.time_retained_ms)}"
+        retention_text = f"for {timedelta(milliseconds=tag.time_retained_ms)}"
     snapshot_id, snapshot_time_text = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
-    plan = f"tag {tag.name!r}: snapshot {snapshot_id} of {snapshot_time_text}, kept {retention}"
-    return run_upkeep(args, [plan], lambda: tag_on_request(table, tag))
+    plan_text = (
+        f"tag {tag.name!r}: snapshot {snapshot_id} of {snapshot_time_text}, kept {retention_text}"
+    )
+    return run_upkeep(args, [plan_text], lambda: tag_on_request(table, tag))

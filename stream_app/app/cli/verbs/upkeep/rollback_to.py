@@ -67,11 +67,11 @@ def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
     if versions.tag_names:
         yield f"  tags to delete: {', '.join(versions.tag_names)}"
     if versions.consumers:
-        names = ", ".join(
+        names_text = ", ".join(
             f"{consumer.consumer_id} (at {consumer.next_snapshot_id})"
             for consumer in versions.consumers
         )
-        yield f"  consumers that are ahead: {names}"
+        yield f"  consumers that are ahead: {names_text}"
         if not is_forced:
             yield "  so the rollback is refused, unless --force is given"
     yield f"  files to delete: {files.count}, {size_text(files.byte_count)}"
