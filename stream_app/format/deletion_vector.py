@@ -35,7 +35,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap, BitMap64, FrozenBitMap, FrozenBitMap64
 
-from stream_app.errors import RESTORE_FIX, CorruptFileError
+from stream_app.format.data_files.damaged_files import damaged_file_error
 from stream_app.model.files.index_file_meta import DeletionVectorMeta
 
 BITMAP32_POSITION_MAX = 2**31 - 1
@@ -128,7 +128,7 @@ def live_rows(
         CorruptFileError: the vector deletes rows after the last one.
     """
     if vector.cardinality and vector.bitmap.max() >= row_count:
-        raise _corrupt(
+        raise damaged_file_error(
             f"a deletion vector deletes row {vector.bitmap.max()} of a file of {row_count} rows"
         )
     for start, batch in batches:
@@ -185,13 +185,15 @@ def decode_deletion_vectors(
         CorruptFileError: the version is unknown, or an entry differs from its description.
     """
     if data[:1] != FILE_HEADER:
-        raise _corrupt(f"a file of deletion vectors begins with {data[:1]!r}, not {FILE_HEADER!r}")
+        raise damaged_file_error(
+            f"a file of deletion vectors begins with {data[:1]!r}, not {FILE_HEADER!r}"
+        )
     vectors = {}
     for meta in metas:
         try:
             vectors[meta.data_file_name] = _decode_entry(data, meta)
         except (ValueError, IndexError) as error:
-            raise _corrupt(
+            raise damaged_file_error(
                 f"the deletion vector of {meta.data_file_name} at offset {meta.offset}: {error}"
             ) from error
     return vectors
@@ -224,7 +226,3 @@ def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
             f"it deletes {vector.cardinality} rows, and the index manifest says {meta.cardinality}"
         )
     return vector
-
-
-def _corrupt(problem: str) -> CorruptFileError:
-    return CorruptFileError(problem, fix=RESTORE_FIX)

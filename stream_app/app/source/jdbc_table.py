@@ -133,7 +133,7 @@ def _columns(connection: Any, url: JdbcUrl, relation: str | None) -> tuple[str, 
             [(schema, name)] = relations
             rows = read()
     if not rows:
-        first_names = first_texts([".".join(path) for path in relations], _SHOWN_TABLES_MAX)
+        first_names = first_texts(relations, _SHOWN_TABLES_MAX, text_of=".".join)
         raise UsageError(
             f"there is no table {relation}"
             if relation

@@ -20,3 +20,15 @@ def test_the_first_texts_and_how_many_follow(
     texts: tuple[str, ...], separator: str, expected: str
 ) -> None:
     assert first_texts(texts, 2, separator) == expected
+
+
+def test_only_the_first_items_are_formatted() -> None:
+    """A comparison may have millions of keys, and a message shows twenty."""
+    formatted_items = []
+
+    def text_of(item: int) -> str:
+        formatted_items.append(item)
+        return f"{item}."
+
+    assert first_texts(range(1000), 2, text_of=text_of) == "0., 1. and 998 more"
+    assert formatted_items == [0, 1]

@@ -56,10 +56,11 @@ def partition_argument(text: str) -> dict[str, str]:
             raise UsageError(
                 f"{text!r} is not a partition", fix="write it as dt=2026-11-20,region=eu"
             )
-        if name.strip() in values:
+        name, value = name.strip(), value.strip()
+        if name in values:
             raise UsageError(
-                f"{text!r} has two values of {name.strip()}",
-                fix="give each partition on its own, such as --partition dt=1 --partition dt=2",
+                f"{text!r} has two values of {name}",
+                fix=f"name two partitions: {name}={values[name]} and {name}={value}",
             )
-        values[name.strip()] = value.strip()
+        values[name] = value
     return values

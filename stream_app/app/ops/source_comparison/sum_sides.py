@@ -98,8 +98,12 @@ class SumSides:
             ("are not in the source", outcome.unexpected_keys),
         ):
             if keys:
-                key_texts = [readable_texts(key, self.table_side.keys) for key in keys]
-                shown_texts = first_texts(key_texts, _SHOWN_KEYS_MAX, "; ")
+                shown_texts = first_texts(
+                    keys,
+                    _SHOWN_KEYS_MAX,
+                    "; ",
+                    lambda key: readable_texts(key, self.table_side.keys),
+                )
                 yield Finding(
                     kind=FindingKind.SOURCE,
                     problem=f"{len(keys)} {rows_text} {problem}, compared with {label}: "

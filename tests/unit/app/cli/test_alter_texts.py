@@ -45,5 +45,6 @@ def test_a_column_moves(text: str) -> None:
 def test_two_values_of_a_partition_column_are_refused() -> None:
     """The last one alone would choose another partition than the user named."""
     assert partition_argument("dt=1, region=eu") == {"dt": "1", "region": "eu"}
-    with pytest.raises(UsageError, match="has two values of dt"):
+    with pytest.raises(UsageError, match="has two values of dt") as raised:
         partition_argument("dt=1,dt=2")
+    assert raised.value.fix == "name two partitions: dt=1 and dt=2"

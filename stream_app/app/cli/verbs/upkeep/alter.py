@@ -26,7 +26,7 @@ _POSITION = re.compile(
     rf"(?P<rest>.*?)\s*(?<!\S)(?:(?P<end>FIRST|LAST)|(?P<side>BEFORE|AFTER)(?=[\s`\"]){_NAME})\s*",
     re.DOTALL | re.IGNORECASE,
 )
-"""A word of a comment is none: the quote that ends the comment is not in a name without quotes."""
+"""The end of the text. Words of a comment are no position, because the comment's quote follows."""
 _COMMENT = re.compile(r"(?P<type>.+?)\s+COMMENT\s+'(?P<text>(?:[^']|'')*)'\s*", re.I | re.DOTALL)
 _DROP_KEY = "--drop-primary-key"
 DESCRIPTION = "Change a table's columns, options and comments, as one new schema."
